@@ -1,0 +1,56 @@
+# One target per room, with the flags that all our own code is built with. Foreign headers are SYSTEM, so that their warnings are theirs.
+
+find_package(Threads REQUIRED)
+find_program(JIZI_CCACHE ccache)
+if(JIZI_CCACHE)
+  # The settings are those without which units that use a precompiled header never hit.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${JIZI_CCACHE})
+endif()
+find_program(JIZI_MOLD mold)
+
+add_library(jizi_flags INTERFACE)
+target_compile_options(jizi_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror
+  -ffp-contract=off) # A decision computed again must be the same on the same build (contract 10).
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(jizi_flags INTERFACE -Wthread-safety)
+endif()
+if(JIZI_SANITIZE)
+  target_compile_options(jizi_flags INTERFACE -fsanitize=${JIZI_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(jizi_flags INTERFACE -fsanitize=${JIZI_SANITIZE})
+endif()
+if(JIZI_FUZZ)
+  target_compile_options(jizi_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(JIZI_MOLD)
+  target_link_options(jizi_flags INTERFACE -fuse-ld=mold)
+endif()
+target_include_directories(jizi_flags INTERFACE ${CMAKE_SOURCE_DIR})
+
+# jizi_library(NAME SOURCES a.cc ... PUBLIC libs ... PRIVATE libs ...)
+function(jizi_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_PUBLIC} PRIVATE jizi_flags ${ARG_PRIVATE})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+# jizi_executable(NAME SOURCES ... LIBS ...)
+function(jizi_executable name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE jizi_flags ${ARG_LIBS} Threads::Threads)
+endfunction()
+
+# jizi_test(NAME LABEL unit SOURCES ... LIBS ... [TIMEOUT s] [ENV A=b ...]): a GoogleTest program, one ctest entry. Labels are house-style's
+# levels: unit, contract, property, sim, grpc, fault, oracle, fuzz, integration, bench. The sanitizer stages of CI pick by label and name.
+function(jizi_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LIBS;ENV" ${ARGN})
+  jizi_executable(${name} SOURCES ${ARG_SOURCES} LIBS ${ARG_LIBS} GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT
+    "JIZI_BUILD_DIR=${CMAKE_BINARY_DIR};JIZI_SOURCE_DIR=${CMAKE_SOURCE_DIR};TSAN_OPTIONS=ignore_noninstrumented_modules=1 halt_on_error=1;${ARG_ENV}")
+endfunction()

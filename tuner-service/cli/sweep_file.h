@@ -1,0 +1,31 @@
+#pragma once
+// sweep_file.h - a Weights & Biases sweep configuration (YAML), with ours under the one key `jizi:`.
+// Fails: InvalidArgument with file, line, what is wrong and the mend (the nearest right name); all faults of the file at once.
+// Threads: pure but for reading the file.
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "schedulers/model/study.h"
+#include "tuner-service/workers/launch.h"
+
+namespace jizi::tuner {
+
+struct SweepNote {  // Something accepted that a person should know: an unknown key, a method that is not here yet.
+  int line = 0;
+  std::string text;
+};
+
+struct Sweep {
+  StudySpec study;
+  Launch launch;
+  int workers = 1;  // `jizi: {workers: N}`.
+  std::vector<SweepNote> notes;
+};
+
+StatusOr<Sweep> ReadSweepFile(const std::string& path);
+// `name` stands in messages and gives the study its name (its stem).
+StatusOr<Sweep> ParseSweep(const std::string& text, const std::string& name);
+
+}  // namespace jizi::tuner

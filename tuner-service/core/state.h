@@ -1,0 +1,52 @@
+#pragma once
+// state.h - a study's whole state: what events made of it, and the two things that are not stored (lease deadlines, the decision under way).
+// Threads: a value, owned by the engine thread; copies are cheap (persistent_vector.h).
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tuner-service/core/events.h"
+
+namespace jizi::tuner {
+
+struct LastCall {
+  CallNumber call;
+  RecordedReply reply;
+};
+
+struct StudyData {
+  // From events.
+  StudyId id = 0;
+  Study study;
+  StudyState state = StudyState::kActive;
+  std::string state_why;
+  Timestamp created;
+  Timestamp last_event;
+  int64_t log_position = 0;
+  int64_t decisions = 0;  // Taken so far; the next has number decisions + 1.
+  bool exhausted = false;
+  std::string exhausted_why;
+  std::deque<TrialId> queue;  // Queued trials in the order they will be handed out; enqueued by hand and retries first.
+  std::map<std::string, LastCall> workers;
+  std::map<std::pair<TrialId, int>, LastCall> attempts;  // Live ones, and the last of each ended trial.
+  std::map<std::string, std::vector<TrialId>> requests;  // What EnqueueTrial, RetryTrials and CreateStudy made, by request id.
+
+  // Not stored: in memory on the steady clock (contract 9).
+  struct Lease {
+    SteadyTime deadline;
+    Seconds length{};
+  };
+  std::map<TrialId, Lease> leases;
+  // Not stored: a decision is read from the log, never resumed.
+  struct Pending {
+    int64_t decision = 0;
+    int64_t log_position = 0;
+    int count = 0;
+  };
+  std::optional<Pending> pending;
+};
+
+}  // namespace jizi::tuner

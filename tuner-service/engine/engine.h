@@ -1,0 +1,86 @@
+#pragma once
+// engine.h - clock and threads around the core: one engine thread decides for all studies, one committer makes durable (group commit),
+// one pool thread runs Suggest of schedulers. Nobody sees in an answer what is not on disk (contract 2).
+// Fails: what core.h and store.h say; NotFound STUDY_NOT_FOUND; Unavailable while a store is full or the engine is shutting down;
+// ResourceExhausted when more than Options::queue calls wait.
+// Threads: every method from any thread; none blocks. Answers are called on the committer thread: they must be short and never call back in.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tuner-service/core/core.h"
+#include "tuner-service/store/store.h"
+
+namespace jizi::tuner {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual Timestamp Now() = 0;        // Wall clock.
+  virtual SteadyTime SteadyNow() = 0;
+};
+Clock& SystemClock();
+
+// What a reader gets: a study as of a durable log position. Cheap to copy.
+struct StudyView {
+  StudyId id = 0;
+  Study study;
+  StudyState state = StudyState::kActive;
+  std::string state_why;
+  Timestamp created;
+  int64_t log_position = 0;
+};
+
+// One durable change, for WatchStudy: the study now, and the trials that the records changed.
+struct StudyChange {
+  StudyView view;
+  std::vector<TrialId> changed;
+  bool deleted = false;
+};
+
+struct EngineOptions {
+  size_t queue = 10'000;  // Calls that may wait for the engine thread.
+  std::chrono::milliseconds commit_retry{5000};  // How long BUSY is retried.
+  std::function<void(const Status&)> on_fatal;  // The store is lost (contract 3): called once; the process should end.
+};
+
+class Engine {
+ public:
+  // Loads every study (renewing live leases) before it returns.
+  static StatusOr<std::unique_ptr<Engine>> Start(std::unique_ptr<Store> store, EngineOptions options, Clock& clock = SystemClock());
+  virtual ~Engine() = default;  // Shutdown(0) if not done.
+
+  template <typename T>
+  using Done = std::function<void(StatusOr<T>)>;
+
+  struct Created {
+    StudyView view;
+    bool created = false;
+  };
+  virtual void Create(StudySpec spec, std::string request_id, bool resume, Done<Created> done) = 0;
+  virtual void Delete(std::string study, Done<DoneReply> done) = 0;
+
+  // A Suggest waits here for its decision. Dropping the caller does not undo the command: its repeat gets the recorded answer.
+  virtual void Execute(std::string study, Command command, Done<Reply> done) = 0;
+
+  virtual void Read(std::string study, Done<StudyView> done) = 0;
+  virtual void List(Done<std::vector<StudyView>> done) = 0;
+
+  // Durable changes from now on, in order, and at once the present view (as a change of nothing). The sink is called on the committer thread.
+  class Subscription {
+   public:
+    virtual ~Subscription() = default;  // No call of the sink after this returns.
+  };
+  virtual StatusOr<std::unique_ptr<Subscription>> Watch(std::string study, std::function<void(const StudyChange&)> sink) = 0;
+
+  // Refuses new commands, answers what waits (until the deadline), makes everything durable, joins the threads.
+  virtual void Shutdown(std::chrono::milliseconds drain) = 0;
+
+  virtual bool healthy() const = 0;
+};
+
+}  // namespace jizi::tuner

@@ -1,0 +1,22 @@
+#pragma once
+// convert.h - wire messages to the domain's types and back. Wire messages stop here.
+// Fails: InvalidArgument naming the field, what is wrong and the mend, for anything that the domain does not take: non-finite
+// parameters, negative steps, unset oneofs, numbers out of range. Never crashes on any bytes (fuzzed).
+// Threads: pure functions.
+
+#include "base/status.h"
+#include "jizi/v1/tune_service.pb.h"
+#include "tuner-service/engine/engine.h"
+
+namespace jizi::tuner {
+
+StatusOr<StudySpec> FromWire(const v1::StudySpec& spec);
+StatusOr<Params> FromWire(const google::protobuf::Map<std::string, v1::Value>& params);
+v1::StudySpec ToWire(const StudySpec& spec);
+v1::Value ToWire(const ParamValue& value);
+v1::Trial ToWire(const Trial& trial);  // Without measurements.
+v1::Measurement ToWire(const Measurement& measurement);
+v1::Study ToWire(const StudyView& view);
+v1::Directive ToWire(const Directive& directive);
+
+}  // namespace jizi::tuner

@@ -1,0 +1,50 @@
+#pragma once
+// supervisor.h - the one single-threaded child that starts and ends every process of a worker (contract 17).
+// It is forked before any thread or gRPC object exists, is a child subreaper, and when the pipe to its parent closes it ends every
+// process it ever started and all their descendants, then itself. It outlives kill -9 of its parent by moments only.
+// Fails: Fork: Unavailable if another supervisor holds the lock after the deadline; Internal for fork and pipe.
+// Threads: Fork from the only thread; the rest from any.
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace jizi::tuner {
+
+struct ProcessSpec {
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> environment;  // All of it.
+  std::string folder;                              // Working folder.
+  int stdout_fd = -1;                              // Handed over; the caller keeps its own copy.
+  int stderr_fd = -1;
+};
+
+struct ProcessEnd {
+  int exit_code = -1;  // If it exited.
+  int signal = 0;      // If it was killed.
+};
+
+class Supervisor {
+ public:
+  using ProcessId = int64_t;  // Ours, never reused (a pid may be).
+
+  // lock_file: held by the supervisor as long as a process of it may live; a new owner waits for it here.
+  static StatusOr<std::unique_ptr<Supervisor>> Fork(const std::string& lock_file, std::chrono::milliseconds wait_for_lock);
+  virtual ~Supervisor() = default;  // Ends everything.
+
+  // on_end is called once, on the supervisor's reader thread, when the process and its whole group are gone.
+  virtual StatusOr<ProcessId> Start(const ProcessSpec& spec, std::function<void(ProcessEnd)> on_end) = 0;
+
+  // SIGTERM to the group, SIGKILL to it and to every descendant after `grace`.
+  virtual void End(ProcessId process, std::chrono::duration<double> grace) = 0;
+
+  // The pid, for SIGSTOP in tests and for people; 0 once ended.
+  virtual int Pid(ProcessId process) const = 0;
+};
+
+}  // namespace jizi::tuner

@@ -1,0 +1,43 @@
+#pragma once
+// worker.h - N slots that lease trials from a service and run them: the same inside `jizi run` and `jizi worker`.
+// It speaks to the service over the wire only (contracts 17 to 23). Its Executor is the seam for other ways to run a trial (Slurm).
+// Threads: Start, Stop, Wait from any thread.
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "proto/client.h"
+#include "tuner-service/workers/launch.h"
+#include "tuner-service/workers/supervisor.h"
+
+namespace jizi::tuner {
+
+struct WorkerOptions {
+  ClientOptions service;
+  std::string study;
+  Launch launch;
+  int slots = 1;
+  std::string folder;  // Trials' folders are made here: <folder>/<trial id, 6 digits>/ with stdout.log, stderr.log, checkpoints/.
+  size_t output_cap_bytes = 8u << 20;  // Per output file: head and tail are kept, the middle is dropped and said so.
+};
+
+class Worker {
+ public:
+  enum class StopMode {
+    kGently,  // SIGTERM, grace, SIGKILL; what did not finish is released and queued again.
+    kKill,    // SIGKILL; released.
+  };
+
+  static StatusOr<std::unique_ptr<Worker>> Start(WorkerOptions options, Supervisor& supervisor);
+  virtual ~Worker() = default;  // Stops (kKill).
+
+  virtual void Stop(StopMode mode) = 0;
+  // OK once the study is finished or the worker was stopped, and no process is left. Unavailable: the service stayed away.
+  virtual Status Wait() = 0;
+  // False at the deadline.
+  virtual bool WaitFor(std::chrono::milliseconds timeout) = 0;
+};
+
+}  // namespace jizi::tuner
