@@ -54,3 +54,18 @@ function(jizi_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT
     "JIZI_BUILD_DIR=${CMAKE_BINARY_DIR};JIZI_SOURCE_DIR=${CMAKE_SOURCE_DIR};TSAN_OPTIONS=ignore_noninstrumented_modules=1 halt_on_error=1;${ARG_ENV}")
 endfunction()
+
+# jizi_fuzz(NAME SOURCES ... LIBS ... CORPUS dir): LLVMFuzzerTestOneInput. With JIZI_FUZZ a libFuzzer program; otherwise one that
+# replays the corpus (and any files it is given), which ctest runs under whatever sanitizer the tree is built with.
+function(jizi_fuzz name)
+  cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;LIBS" ${ARGN})
+  if(JIZI_FUZZ)
+    jizi_executable(${name} SOURCES ${ARG_SOURCES} LIBS ${ARG_LIBS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME ${name} COMMAND ${name} -runs=0 ${ARG_CORPUS})
+  else()
+    jizi_executable(${name} SOURCES ${ARG_SOURCES} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cc LIBS ${ARG_LIBS})
+    add_test(NAME ${name} COMMAND ${name} ${ARG_CORPUS})
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+endfunction()
