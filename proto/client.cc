@@ -1,5 +1,7 @@
 #include "proto/client.h"
 
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
