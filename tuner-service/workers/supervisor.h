@@ -1,8 +1,9 @@
 #pragma once
-// supervisor.h - the one single-threaded child that starts and ends every process of a worker (contract 17).
-// It is forked before any thread or gRPC object exists, is a child subreaper, and when the pipe to its parent closes it ends every
-// process it ever started and all their descendants, then itself. It outlives kill -9 of its parent by moments only.
-// Fails: Fork: Unavailable if another supervisor holds the lock after the deadline; Internal for fork and pipe.
+// supervisor.h - the one single-threaded child that starts and ends every process of a worker
+// (contract 17). It is forked before any thread or gRPC object exists, is a child subreaper, and
+// when the pipe to its parent closes it ends every process it ever started and all their
+// descendants, then itself. It outlives kill -9 of its parent by moments only. Fails: Fork:
+// Unavailable if another supervisor holds the lock after the deadline; Internal for fork and pipe.
 // Threads: Fork from the only thread; the rest from any.
 
 #include <chrono>
@@ -33,12 +34,16 @@ class Supervisor {
  public:
   using ProcessId = int64_t;  // Ours, never reused (a pid may be).
 
-  // lock_file: held by the supervisor as long as a process of it may live; a new owner waits for it here.
-  static StatusOr<std::unique_ptr<Supervisor>> Fork(const std::string& lock_file, std::chrono::milliseconds wait_for_lock);
+  // lock_file: held by the supervisor as long as a process of it may live; a new owner waits for it
+  // here.
+  static StatusOr<std::unique_ptr<Supervisor>> Fork(const std::string& lock_file,
+                                                    std::chrono::milliseconds wait_for_lock);
   virtual ~Supervisor() = default;  // Ends everything.
 
-  // on_end is called once, on the supervisor's reader thread, when the process and its whole group are gone.
-  virtual StatusOr<ProcessId> Start(const ProcessSpec& spec, std::function<void(ProcessEnd)> on_end) = 0;
+  // on_end is called once, on the supervisor's reader thread, when the process and its whole group
+  // are gone.
+  virtual StatusOr<ProcessId> Start(const ProcessSpec& spec,
+                                    std::function<void(ProcessEnd)> on_end) = 0;
 
   // SIGTERM to the group, SIGKILL to it and to every descendant after `grace`.
   virtual void End(ProcessId process, std::chrono::duration<double> grace) = 0;

@@ -1,9 +1,10 @@
 #pragma once
-// worker.h - N slots that lease trials from a service and run them: the same inside `jizi run` and `jizi worker`.
-// It speaks to the service over the wire only (contracts 17 to 23). Its Executor is the seam for other ways to run a trial (Slurm).
-// Threads: Start, Stop, Wait from any thread.
+// worker.h - N slots that lease trials from a service and run them: the same inside `jizi run` and
+// `jizi worker`. It speaks to the service over the wire only (contracts 17 to 23). Its Executor is
+// the seam for other ways to run a trial (Slurm). Threads: Start, Stop, Wait from any thread.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,8 +20,17 @@ struct WorkerOptions {
   std::string study;
   Launch launch;
   int slots = 1;
-  std::string folder;  // Trials' folders are made here: <folder>/<trial id, 6 digits>/ with stdout.log, stderr.log, checkpoints/.
-  size_t output_cap_bytes = 8u << 20;  // Per output file: head and tail are kept, the middle is dropped and said so.
+  std::string folder;  // Trials' folders are made here: <folder>/<trial id, 6 digits>/ with
+                       // stdout.log, stderr.log, checkpoints/.
+  size_t output_cap_bytes =
+      8u << 20;  // Per output file: head and tail are kept, the middle is dropped and said so.
+  std::string prefix = "worker";  // Names are <prefix>/<16 random hex digits>/<slot>. `jizi run`
+                                  // passes "run" (recovery.h).
+  double lease_s = 60;            // Asked of the service for each attempt.
+  std::chrono::duration<double> give_up{
+      600};  // How long an ended trial waits for a service that is away.
+  std::function<void(const std::string&)>
+      note;  // One line for a person, now and then; from any thread. Empty: dropped.
 };
 
 class Worker {
@@ -34,7 +44,8 @@ class Worker {
   virtual ~Worker() = default;  // Stops (kKill).
 
   virtual void Stop(StopMode mode) = 0;
-  // OK once the study is finished or the worker was stopped, and no process is left. Unavailable: the service stayed away.
+  // OK once the study is finished or the worker was stopped, and no process is left. Unavailable:
+  // the service stayed away.
   virtual Status Wait() = 0;
   // False at the deadline.
   virtual bool WaitFor(std::chrono::milliseconds timeout) = 0;
