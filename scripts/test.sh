@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# make test: installs what is needed, then the stages of CI; seconds per stage; the runner's closing line last.
+#   JIZI_STAGES="asan tsan lint release" chooses stages; JIZI_SIM_SEEDS and JIZI_KILL_ROUNDS set the length of the random ones.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${JOBS:-$(nproc)}
+stages=${JIZI_STAGES:-asan tsan lint release}
+begin=$SECONDS
+
+stage() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "== $name"
+  "$@"
+  echo "== $name: $((SECONDS - start)) s"
+}
+tests() {  # A build folder, then ctest's own arguments. Two at a time: most tests wait more than they compute.
+  local build=$1
+  shift
+  ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error "$@"
+}
+
+asan() {  # Memory and undefined behaviour, in one tree without torch; fuzz corpora replayed; 500 simulator seeds.
+  cmake --preset asan >/dev/null
+  cmake --build build/asan -j "$jobs" -- --quiet
+  JIZI_SIM_SEEDS=500 JIZI_KILL_ROUNDS=2 tests build/asan -LE 'bench|integration'
+}
+tsan() {  # Races, where there are threads. The filter names what is not instrumented (gRPC) instead of hiding ours.
+  cmake --preset tsan >/dev/null
+  cmake --build build/tsan -j "$jobs" --target jizi_tsan_tests -- --quiet
+  JIZI_SIM_SEEDS=50 JIZI_KILL_ROUNDS=1 tests build/tsan -R '^(persistent_vector|engine|rpc|workers|trial_helper)'
+}
+lint() { scripts/lint.sh changed; }
+release() {
+  cmake --preset release >/dev/null
+  cmake --build build/release -j "$jobs" -- --quiet
+  JIZI_SIM_SEEDS=${JIZI_SIM_SEEDS:-10000} JIZI_KILL_ROUNDS=${JIZI_KILL_ROUNDS:-20} tests build/release
+}
+
+stage packages scripts/deps.sh --torch --lint
+for name in $stages; do stage "$name" "$name"; done 2>&1
+echo "all stages: $((SECONDS - begin)) s"
