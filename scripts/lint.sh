@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # lint.sh changed|all: clang-format, clang-tidy, and clang's warnings (-Wthread-safety among them) as errors, on files that include no torch.
-# `changed` means since the merge base with origin/main, or of the last commit where there is no such branch.
+# `changed` means since the merge base with origin/main; on origin/main itself, what the commits of its last day changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=${1:-changed}
@@ -10,8 +10,13 @@ mapfile -t all < <(git ls-files '*.h' '*.cc')
 if [ "$mode" = all ]; then
   files=("${all[@]}")
 else
-  base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD~1 2>/dev/null || git hash-object -t tree /dev/null)
-  [ "$base" = "$(git rev-parse HEAD)" ] && base=$(git rev-parse HEAD~1 2>/dev/null || git hash-object -t tree /dev/null)
+  nothing=$(git hash-object -t tree /dev/null)
+  base=$(git merge-base HEAD origin/main 2>/dev/null || echo HEAD)
+  if [ "$(git rev-parse "$base")" = "$(git rev-parse HEAD)" ]; then
+    day_before=$(($(git log -1 --format=%ct) - 86400))
+    base=$(git rev-list -1 --before="$day_before" HEAD)
+    base=${base:-$nothing}
+  fi
   mapfile -t files < <({ git diff --name-only --diff-filter=d "$base" -- '*.h' '*.cc'; git ls-files --others --exclude-standard -- '*.h' '*.cc'; } | sort -u)
 fi
 if [ ${#files[@]} -eq 0 ]; then
