@@ -1,6 +1,6 @@
 #pragma once
-// commands.h - what can be asked of a study, and the answers. One struct a request; the wire's calls map onto them one to one.
-// Threads: values.
+// commands.h - what can be asked of a study, and the answers. One struct a request; the wire's
+// calls map onto them one to one. Threads: values.
 
 #include <array>
 #include <chrono>
@@ -19,13 +19,25 @@ namespace jizi::tuner {
 
 using Seconds = std::chrono::duration<double>;
 using SteadyTime = std::chrono::steady_clock::time_point;
-using Digest = std::array<uint8_t, 16>;  // Of a request's body: the same number with another body is refused.
+using Digest =
+    std::array<uint8_t, 16>;  // Of a request's body: the same number with another body is refused.
 
 inline constexpr Seconds kDefaultLease{60};
-inline constexpr int kMaxSuggestions = 1000;        // In one call.
+inline constexpr int kMaxSuggestions = 1000;  // In one call.
 inline constexpr int kMaxMeasurementsPerReport = 1000;
 inline constexpr int64_t kMaxTrialsPerStudy = 1'000'000;
 inline constexpr size_t kMaxMeasurementsPerTrial = 1'000'000;
+inline constexpr Seconds kMaxLease{30 * 24 * 3600.0};
+inline constexpr size_t kMaxIdBytes = 256;      // Workers, request ids, metric and attribute names.
+inline constexpr size_t kMaxWhyBytes = 4096;    // Longer reasons keep head and tail.
+inline constexpr size_t kMaxAttributes = 1000;  // Of a study, or of a trial.
+inline constexpr size_t kMaxAttributeBytes = 65536;  // One value.
+inline constexpr size_t kMaxMetricsPerMeasurement = 1000;
+inline constexpr size_t kMaxMeasurementsPerStep = 1000;  // Calls may add metrics to one step.
+inline constexpr size_t kMaxCheckpointsPerTrial = 10'000;
+inline constexpr size_t kMaxAttemptsPerTrial = 1000;
+inline constexpr size_t kMaxWorkersPerStudy = 100'000;
+inline constexpr size_t kMaxLeasesPerRenew = 1000;
 
 // The place of a call in its caller's sequence (contract 12).
 struct CallNumber {
@@ -108,7 +120,8 @@ struct SetAttributesCommand {
   std::map<std::string, std::string> set;
   std::vector<std::string> remove;
 };
-// CreateStudy with `resume` on an existing name: budgets and retries are updated, any other difference is refused and shown (contract 15).
+// CreateStudy with `resume` on an existing name: budgets and retries are updated, any other
+// difference is refused and shown (contract 15).
 struct ResumeCommand {
   StudySpec spec;
   std::string request_id;
@@ -126,9 +139,10 @@ struct TickCommand {};
 struct LoadedCommand {};
 
 using Command =
-    std::variant<SuggestCommand, AttachCommand, ReportCommand, RegisterCheckpointCommand, RenewCommand, ReleaseCommand,
-                 CompleteCommand, EnqueueCommand, RetryCommand, SetStateCommand, SetAttributesCommand, ResumeCommand,
-                 AnswerCommand, TickCommand, LoadedCommand>;
+    std::variant<SuggestCommand, AttachCommand, ReportCommand, RegisterCheckpointCommand,
+                 RenewCommand, ReleaseCommand, CompleteCommand, EnqueueCommand, RetryCommand,
+                 SetStateCommand, SetAttributesCommand, ResumeCommand, AnswerCommand, TickCommand,
+                 LoadedCommand>;
 
 // ---- answers ----
 
@@ -190,7 +204,8 @@ struct RetryReply {
 };
 struct DoneReply {};  // Everything else: the caller reads the study.
 
-using Reply = std::variant<SuggestReply, AttachReply, ReportReply, RegisterCheckpointReply, RenewReply, ReleaseReply,
-                           CompleteReply, EnqueueReply, RetryReply, DoneReply>;
+using Reply =
+    std::variant<SuggestReply, AttachReply, ReportReply, RegisterCheckpointReply, RenewReply,
+                 ReleaseReply, CompleteReply, EnqueueReply, RetryReply, DoneReply>;
 
 }  // namespace jizi::tuner

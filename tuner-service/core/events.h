@@ -1,8 +1,8 @@
 #pragma once
-// events.h - what has happened to a study. State is what follows from them, in order; replay never runs an algorithm again.
-// What was decided is stored, not how: an event carries results (an objective, a directive), so that Apply only writes them down
-// and store/ can fill its tables from the event alone.
-// Threads: values.
+// events.h - what has happened to a study. State is what follows from them, in order; replay never
+// runs an algorithm again. What was decided is stored, not how: an event carries results (an
+// objective, a directive), so that Apply only writes them down and store/ can fill its tables from
+// the event alone. Threads: values.
 
 #include <optional>
 #include <string>
@@ -29,7 +29,8 @@ struct StudyStateSet {
   std::string why;
 };
 struct StudyDeleted {};
-// A scheduler's answer was taken: these are its number, the log position it saw, and how many were asked for.
+// A scheduler's answer was taken: these are its number, the log position it saw, and how many were
+// asked for.
 struct Decided {
   int64_t decision = 0;
   int64_t log_position = 0;
@@ -39,7 +40,7 @@ struct Decided {
 };
 struct TrialCreated {  // Queued.
   TrialId trial = 0;
-  int64_t decision = 0;  // 0: enqueued by a person.
+  int64_t decision = 0;  // 0: enqueued by a person; -1: the scheduler's answer to a change.
   Proposal proposal;
   std::string request_id;  // Of EnqueueTrial.
 };
@@ -49,9 +50,11 @@ struct TrialAssigned {  // Queued -> Running: a new attempt.
   std::string worker;
   Token token{};
   Seconds lease{};
-  std::optional<CheckpointRef> start;  // Counting measurements after its step (own checkpoint) no longer count.
+  std::optional<CheckpointRef>
+      start;  // Counting measurements after its step (own checkpoint) no longer count.
 };
-struct AttemptReclaimed {  // An expired attempt came back before a successor was handed out: Queued -> Running.
+struct AttemptReclaimed {  // An expired attempt came back before a successor was handed out: Queued
+                           // -> Running.
   TrialId trial = 0;
   int attempt = 0;
 };
@@ -70,7 +73,8 @@ struct CheckpointRegistered {
   TrialId trial = 0;
   Checkpoint checkpoint;
 };
-struct TrialTold {  // A directive from the scheduler, or Stop from a stopped study; delivered with the next report.
+struct TrialTold {  // A directive from the scheduler, or Stop from a stopped study; delivered with
+                    // the next report.
   TrialId trial = 0;
   Directive directive;
 };
@@ -117,9 +121,11 @@ struct CallAnswered {
   RecordedReply reply;
 };
 
-using Event = std::variant<StudyCreated, StudyResumed, StudyStateSet, StudyDeleted, Decided, TrialCreated, TrialAssigned,
-                           AttemptReclaimed, AttemptAttached, MeasurementsReported, CheckpointRegistered, TrialTold,
-                           DirectiveDelivered, AttemptEnded, TrialRequeued, AttributesSet, CallAnswered>;
+using Event =
+    std::variant<StudyCreated, StudyResumed, StudyStateSet, StudyDeleted, Decided, TrialCreated,
+                 TrialAssigned, AttemptReclaimed, AttemptAttached, MeasurementsReported,
+                 CheckpointRegistered, TrialTold, DirectiveDelivered, AttemptEnded, TrialRequeued,
+                 AttributesSet, CallAnswered>;
 
 // All that one command did: written together or not at all.
 struct LogRecord {

@@ -1,6 +1,7 @@
 #pragma once
-// state.h - a study's whole state: what events made of it, and the two things that are not stored (lease deadlines, the decision under way).
-// Threads: a value, owned by the engine thread; copies are cheap (persistent_vector.h).
+// state.h - a study's whole state: what events made of it, and the two things that are not stored
+// (lease deadlines, the decision under way). Threads: a value, owned by the engine thread; copies
+// are cheap (persistent_vector.h).
 
 #include <deque>
 #include <map>
@@ -29,22 +30,30 @@ struct StudyData {
   int64_t decisions = 0;  // Taken so far; the next has number decisions + 1.
   bool exhausted = false;
   std::string exhausted_why;
-  std::deque<TrialId> queue;  // Queued trials in the order they will be handed out; enqueued by hand and retries first.
+  std::optional<std::string>
+      scheduler_waits;  // It said kWait, for this reason, and nothing has changed since.
+  std::optional<TrialId> target_reached;  // By this trial: no new ones (metric.target).
+  std::deque<TrialId> queue;  // Queued trials in the order they will be handed out; enqueued by
+                              // hand and retries first.
+  size_t queue_first = 0;     // So many at its front were enqueued by hand or are tried again.
   std::map<std::string, LastCall> workers;
-  std::map<std::pair<TrialId, int>, LastCall> attempts;  // Live ones, and the last of each ended trial.
-  std::map<std::string, std::vector<TrialId>> requests;  // What EnqueueTrial, RetryTrials and CreateStudy made, by request id.
+  std::map<std::pair<TrialId, int>, LastCall> attempts;  // The last two of each trial.
+  std::map<std::string, std::vector<TrialId>>
+      requests;  // What EnqueueTrial, RetryTrials and CreateStudy made, by request id.
 
   // Not stored: in memory on the steady clock (contract 9).
   struct Lease {
     SteadyTime deadline;
     Seconds length{};
   };
-  std::map<TrialId, Lease> leases;
+  std::map<TrialId, Lease>
+      leases;  // Of Running trials, and (never due) of lost attempts that may still come back.
   // Not stored: a decision is read from the log, never resumed.
   struct Pending {
     int64_t decision = 0;
     int64_t log_position = 0;
-    int count = 0;
+    int count =
+        0;  // The engine raises it to what all parked calls need, before it launches the decision.
   };
   std::optional<Pending> pending;
 };
