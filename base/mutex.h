@@ -6,6 +6,12 @@
 #include <condition_variable>
 #include <mutex>
 
+#if __has_include("absl/base/thread_annotations.h")
+// absl's headers define GUARDED_BY too, once: they have their say before ours.
+#include "absl/base/thread_annotations.h"
+#undef GUARDED_BY
+#endif
+
 #if defined(__clang__)
 #define JIZI_THREAD_ANNOTATION(x) __attribute__((x))
 #else

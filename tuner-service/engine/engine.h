@@ -1,9 +1,13 @@
 #pragma once
-// engine.h - clock and threads around the core: one engine thread decides for all studies, one committer makes durable (group commit),
-// one pool thread runs Suggest of schedulers. Nobody sees in an answer what is not on disk (contract 2).
-// Fails: what core.h and store.h say; NotFound STUDY_NOT_FOUND; Unavailable while a store is full or the engine is shutting down;
-// ResourceExhausted when more than Options::queue calls wait.
-// Threads: every method from any thread; none blocks. Answers are called on the committer thread: they must be short and never call back in.
+// engine.h - clock and threads around the core: one engine thread decides for all studies, one
+// committer makes durable (group commit), one pool thread runs Suggest of schedulers. Nobody sees
+// in an answer what is not on disk (docs/contracts.md, 2).
+// Fails: what core.h and store.h say; NotFound STUDY_NOT_FOUND; AlreadyExists STUDY_EXISTS;
+// Unavailable while a store is full or lost, or the engine is shutting down; ResourceExhausted when
+// more than Options::queue calls wait; FailedPrecondition CALL_IN_FLIGHT for a worker's second
+// call. Threads: every method from any thread; none blocks but Start and Shutdown. Answers are
+// called on the committer thread, refusals of a full queue, a lost store and a shutdown on the
+// caller's: they must be short and never call back in.
 
 #include <chrono>
 #include <functional>
@@ -20,8 +24,11 @@ namespace jizi::tuner {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual Timestamp Now() = 0;        // Wall clock.
+  virtual Timestamp Now() = 0;  // Wall clock.
   virtual SteadyTime SteadyNow() = 0;
+  // `jumped` is called whenever time moved otherwise than by passing, so that sleepers look again;
+  // empty: no more calls once this returns. A real clock never jumps.
+  virtual void OnJump(std::function<void()> /*jumped*/) {}
 };
 Clock& SystemClock();
 
@@ -43,15 +50,23 @@ struct StudyChange {
 };
 
 struct EngineOptions {
-  size_t queue = 10'000;  // Calls that may wait for the engine thread.
+  // Calls that may wait for the engine thread, and Suggests that may wait for decisions.
+  size_t queue = 10'000;
   std::chrono::milliseconds commit_retry{5000};  // How long BUSY is retried.
-  std::function<void(const Status&)> on_fatal;  // The store is lost (contract 3): called once; the process should end.
+  // How a study's scheduler is made; schedulers are checked by MakeScheduler when a study is
+  // created, whatever stands here.
+  std::function<StatusOr<std::unique_ptr<Scheduler>>(const StudySpec&)> make_scheduler =
+      MakeScheduler;
+  // The store is lost (docs/contracts.md, 3): called once; the process should end.
+  std::function<void(const Status&)> on_fatal;
 };
 
 class Engine {
  public:
   // Loads every study (renewing live leases) before it returns.
-  static StatusOr<std::unique_ptr<Engine>> Start(std::unique_ptr<Store> store, EngineOptions options, Clock& clock = SystemClock());
+  static StatusOr<std::unique_ptr<Engine>> Start(std::unique_ptr<Store> store,
+                                                 EngineOptions options,
+                                                 Clock& clock = SystemClock());
   virtual ~Engine() = default;  // Shutdown(0) if not done.
 
   template <typename T>
@@ -64,20 +79,24 @@ class Engine {
   virtual void Create(StudySpec spec, std::string request_id, bool resume, Done<Created> done) = 0;
   virtual void Delete(std::string study, Done<DoneReply> done) = 0;
 
-  // A Suggest waits here for its decision. Dropping the caller does not undo the command: its repeat gets the recorded answer.
+  // A Suggest waits here for its decision. Dropping the caller does not undo the command: its
+  // repeat gets the recorded answer.
   virtual void Execute(std::string study, Command command, Done<Reply> done) = 0;
 
   virtual void Read(std::string study, Done<StudyView> done) = 0;
   virtual void List(Done<std::vector<StudyView>> done) = 0;
 
-  // Durable changes from now on, in order, and at once the present view (as a change of nothing). The sink is called on the committer thread.
+  // Durable changes from now on, in order, and at once the present view (as a change of nothing).
+  // The sink is called on the committer thread.
   class Subscription {
    public:
     virtual ~Subscription() = default;  // No call of the sink after this returns.
   };
-  virtual StatusOr<std::unique_ptr<Subscription>> Watch(std::string study, std::function<void(const StudyChange&)> sink) = 0;
+  virtual StatusOr<std::unique_ptr<Subscription>> Watch(
+      std::string study, std::function<void(const StudyChange&)> sink) = 0;
 
-  // Refuses new commands, answers what waits (until the deadline), makes everything durable, joins the threads.
+  // Refuses new commands, answers what waits (until the deadline), makes everything durable, joins
+  // the threads.
   virtual void Shutdown(std::chrono::milliseconds drain) = 0;
 
   virtual bool healthy() const = 0;

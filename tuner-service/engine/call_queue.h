@@ -1,0 +1,89 @@
+#pragma once
+// call_queue.h - many threads push, one takes all that waits; bounded for those outside, not for
+// the engine's own messages.
+// Fails: Push says kFull at the limit and kClosed after Close; the item is then left with the
+// caller.
+// Threads: Take and AwaitWake from one thread, everything else from any.
+// Cost: O(1) a push, one wake-up for many items.
+
+#include <chrono>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace jizi::tuner {
+
+template <typename T>
+class CallQueue {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  enum class Pushed { kYes, kFull, kClosed };
+
+  explicit CallQueue(size_t limit) : limit_(limit) {}
+
+  Pushed Push(T& item) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (closed_) return Pushed::kClosed;
+    if (items_.size() >= limit_) return Pushed::kFull;
+    items_.push_back(std::move(item));
+    if (items_.size() == 1) changed_.NotifyOne();
+    return Pushed::kYes;
+  }
+
+  // The engine's own messages are few (one a study, one a watcher) and may not be refused.
+  void PushOwn(T item) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    items_.push_back(std::move(item));
+    changed_.NotifyOne();
+  }
+
+  // Ends the present or the next Take or AwaitWake early.
+  void Wake() EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    woken_ = true;
+    changed_.NotifyOne();
+  }
+
+  // No more calls from outside.
+  void Close() EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+    woken_ = true;
+    changed_.NotifyOne();
+  }
+  bool closed() const EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return closed_;
+  }
+
+  // Everything that waits, in order; possibly nothing after a Wake, or once `until` has passed.
+  std::vector<T> Take(Time until) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    while (items_.empty() && !woken_) {
+      if (!changed_.WaitUntil(mutex_, until)) break;
+    }
+    woken_ = false;
+    return std::exchange(items_, {});
+  }
+
+  // Leaves the items where they are: for a consumer that may not take more just now.
+  void AwaitWake(Time until) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    while (!woken_) {
+      if (!changed_.WaitUntil(mutex_, until)) break;
+    }
+    woken_ = false;
+  }
+
+ private:
+  const size_t limit_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<T> items_ GUARDED_BY(mutex_);
+  bool woken_ GUARDED_BY(mutex_) = false;
+  bool closed_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace jizi::tuner

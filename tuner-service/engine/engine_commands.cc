@@ -1,0 +1,291 @@
+// engine_commands.cc - what the engine thread does with each kind of call.
+
+#include <utility>
+
+#include "tuner-service/engine/engine_thread.h"
+
+namespace jizi::tuner {
+namespace {
+
+// The Suggest in a command: it itself, or the `next` of a Complete.
+const SuggestCommand* SuggestIn(const Command& command) {
+  if (const auto* suggest = std::get_if<SuggestCommand>(&command)) return suggest;
+  if (const auto* complete = std::get_if<CompleteCommand>(&command)) {
+    if (complete->next) return &*complete->next;
+  }
+  return nullptr;
+}
+
+bool SameCall(const CallNumber& a, const CallNumber& b) {
+  return a.sequence == b.sequence && a.digest == b.digest;
+}
+
+}  // namespace
+
+template <typename T>
+void EngineThread::Answer(StudyId study, std::optional<LogRecord> record, Engine::Done<T> done,
+                          StatusOr<T> value) {
+  PushItem(study, std::move(record),
+           [done = std::move(done), value = std::move(value)](const Status& durable) mutable {
+             if (durable.ok()) {
+               done(std::move(value));
+             } else {
+               done(durable);
+             }
+           });
+}
+
+void EngineThread::On(ExecuteCall& call) {
+  Status why;
+  StudySlot* slot = Find(call.study, why);
+  if (slot == nullptr) return Answer<Reply>(kAllStudies, {}, std::move(call.done), why);
+  if (Status refused = CheckInFlight(*slot, call.command); !refused.ok()) {
+    return Answer<Reply>(slot->id, {}, std::move(call.done), refused);
+  }
+  if (const auto* suggest = std::get_if<SuggestCommand>(&call.command)) {
+    ParkedSuggest* parked = slot->parked.Find(suggest->worker);
+    if (parked != nullptr && SameCall(parked->command.call, suggest->call)) {
+      slot->parked.Park(std::move(std::get<SuggestCommand>(call.command)),
+                        {std::move(call.done), std::nullopt});
+      ++parked_;
+      return;
+    }
+  }
+  auto outcome = Run(*slot, call.command);
+  if (!outcome.ok()) return Answer<Reply>(slot->id, {}, std::move(call.done), outcome.status());
+  auto record = RecordOf(*slot, std::move(outcome->events));
+  if (outcome->reply) {
+    return Answer<Reply>(slot->id, std::move(record), std::move(call.done),
+                         *std::move(outcome->reply));
+  }
+  PushItem(slot->id, std::move(record), nullptr);
+  CHECK(outcome->parked.has_value());  // No reply: the core says what waits.
+  slot->parked.Park(*std::move(outcome->parked),
+                    {std::move(call.done), std::move(outcome->completed)});
+  ++parked_;
+  Took(*slot, *outcome);
+}
+
+// One call in flight for each worker (docs/contracts.md, 12), and a bound on those that wait for
+// decisions.
+Status EngineThread::CheckInFlight(StudySlot& slot, const Command& command) const {
+  const SuggestCommand* suggest = SuggestIn(command);
+  if (suggest == nullptr) return {};
+  if (parked_ >= options_.queue && std::holds_alternative<SuggestCommand>(command)) {
+    return Error(
+        StatusCode::kResourceExhausted, std::to_string(parked_) + " calls wait for the scheduler",
+        {"QUEUE_FULL", suggest->worker, "wait a moment and try again, or use fewer workers"});
+  }
+  const ParkedSuggest* parked = slot.parked.Find(suggest->worker);
+  if (parked == nullptr || SameCall(parked->command.call, suggest->call)) return {};
+  const int64_t in_flight = parked->command.call.sequence;
+  const std::string number = std::to_string(suggest->call.sequence);
+  if (suggest->call.sequence == in_flight) {
+    return Error(
+        StatusCode::kInvalidArgument,
+        "call " + number + " of worker \"" + suggest->worker + "\" is under way with another body",
+        {"SEQUENCE_REUSED", suggest->worker, "use each sequence number for one call only"});
+  }
+  if (suggest->call.sequence < in_flight)
+    return {};  // The core knows whether it is the last one's repeat.
+  return Error(StatusCode::kFailedPrecondition,
+               "worker \"" + suggest->worker + "\" sent call " + number + " while call " +
+                   std::to_string(in_flight) + " waits for its answer",
+               {"CALL_IN_FLIGHT", suggest->worker, "wait for the answer, or repeat that call"});
+}
+
+StatusOr<Outcome> EngineThread::Run(StudySlot& slot, const Command& command) {
+  if (!slot.touched) {
+    slot.touched = true;
+    touched_.push_back(slot.id);
+  }
+  auto outcome = Execute(slot.state, command,
+                         {Now(slot.state), clock_.SteadyNow(), *slot.scheduler, slot.change_memo});
+  if (slot.state.study.spec != slot.scheduler_spec) MakeSchedulerOf(slot);
+  return outcome;
+}
+
+std::optional<LogRecord> EngineThread::RecordOf(StudySlot& slot, std::vector<Event> events) {
+  if (events.empty()) return std::nullopt;
+  return LogRecord{slot.id, slot.state.log_position, slot.state.last_event, std::move(events)};
+}
+
+void EngineThread::Took(StudySlot& slot, Outcome& outcome) {
+  if (!outcome.need) return;
+  slot.starting = DecisionJob{slot.id,          slot.epoch,     *outcome.need,
+                              slot.state.study, slot.scheduler, slot.suggest_memo};
+}
+
+void EngineThread::On(DecisionResult& result) {
+  const auto found = by_id_.find(result.study);
+  if (found == by_id_.end() || found->second->epoch != result.epoch) return;
+  StudySlot& slot = *found->second;
+  const StatusOr<Decision>& answer = result.answer.answer;
+  Status failed = answer.status();
+  const bool proposed = answer.ok() && !(answer->start.empty() && answer->resume.empty());
+  if (answer.ok() && !proposed && answer->next == Next::kMore) {
+    failed = Error(StatusCode::kInternal, "the scheduler proposed nothing and did not say why",
+                   {"SCHEDULER_SILENT", slot.name, "this is a bug of ours; please report it"});
+    result.answer.answer = failed;
+  }
+  auto outcome = Run(slot, std::move(result.answer));
+  if (outcome.ok()) {
+    PushItem(slot.id, RecordOf(slot, std::move(outcome->events)), nullptr);
+  } else if (failed.ok()) {
+    failed = outcome.status();
+  }
+  if (!failed.ok()) {
+    slot.state.pending.reset();
+    return AnswerParked(slot, failed);
+  }
+  ServeParked(slot);
+}
+
+void EngineThread::ServeParked(StudySlot& slot) {
+  std::vector<ParkedSuggest> all = slot.parked.TakeAll();
+  for (ParkedSuggest& parked : all) parked_ -= parked.waiters.size();
+  for (ParkedSuggest& parked : all) {
+    auto outcome = Run(slot, parked.command);
+    if (!outcome.ok()) {
+      AnswerAll(slot, std::nullopt, std::move(parked.waiters), outcome.status());
+      continue;
+    }
+    auto record = RecordOf(slot, std::move(outcome->events));
+    if (outcome->reply) {
+      AnswerAll(slot, std::move(record), std::move(parked.waiters), *std::move(outcome->reply));
+      continue;
+    }
+    PushItem(slot.id, std::move(record), nullptr);
+    parked_ += parked.waiters.size();
+    slot.parked.ParkAgain(std::move(parked));
+    Took(slot, *outcome);
+  }
+  CHECK(slot.parked.empty() || slot.state.pending);  // Who waits, waits for a decision.
+}
+
+void EngineThread::AnswerAll(StudySlot& slot, std::optional<LogRecord> record,
+                             std::vector<Waiter> waiters, StatusOr<Reply> reply) {
+  PushItem(slot.id, std::move(record),
+           [waiters = std::move(waiters), reply = std::move(reply)](const Status& durable) {
+             for (const Waiter& waiter : waiters) {
+               if (durable.ok()) {
+                 AnswerWaiter(waiter, reply);
+               } else {
+                 waiter.done(durable);  // The half that was done is lost with it, or repeated.
+               }
+             }
+           });
+}
+
+void EngineThread::AnswerParked(StudySlot& slot, const StatusOr<Reply>& reply) {
+  for (ParkedSuggest& parked : slot.parked.TakeAll()) {
+    parked_ -= parked.waiters.size();
+    AnswerAll(slot, std::nullopt, std::move(parked.waiters), reply);
+  }
+}
+
+void EngineThread::On(CreateCall& call) {
+  Status why;
+  if (slots_.contains(call.spec.name)) {
+    StudySlot* slot = Find(call.spec.name, why);
+    if (slot != nullptr) return ResumeStudy(*slot, call);
+    if (why.code() != StatusCode::kNotFound) {
+      return Answer<Engine::Created>(kAllStudies, {}, std::move(call.done), why);
+    }
+  }
+  auto record = CreateStudy(last_id_ + 1, call.spec, call.request_id, clock_.Now());
+  if (!record.ok()) {
+    return Answer<Engine::Created>(kAllStudies, {}, std::move(call.done), record.status());
+  }
+  StudyData state;
+  Apply(state, *record);
+  ++last_id_;
+  StudySlot& slot = AddSlot(std::move(state));
+  slot.touched = true;
+  touched_.push_back(slot.id);
+  PushItem(slot.id, *std::move(record),
+           [directory = &directory_, done = std::move(call.done),
+            created = Engine::Created{ViewOf(slot.state), true}](const Status& durable) {
+             if (!durable.ok()) return done(durable);
+             directory->Add(created.view.study.spec->name);
+             done(created);
+           });
+}
+
+void EngineThread::ResumeStudy(StudySlot& slot, CreateCall& call) {
+  const bool repeated = !call.request_id.empty() && slot.state.requests.contains(call.request_id);
+  if (repeated) {  // It gets what it made (docs/contracts.md, 12).
+    return Answer<Engine::Created>(slot.id, {}, std::move(call.done),
+                                   Engine::Created{ViewOf(slot.state), !call.resume});
+  }
+  if (!call.resume) {
+    return Answer<Engine::Created>(
+        slot.id, {}, std::move(call.done),
+        Error(
+            StatusCode::kAlreadyExists, "there is a study named \"" + slot.name + "\" already",
+            {"STUDY_EXISTS", slot.name,
+             "--resume continues it; or give this one another name (`name:` in the sweep file)"}));
+  }
+  auto outcome = Run(slot, ResumeCommand{std::move(call.spec), std::move(call.request_id)});
+  if (!outcome.ok()) {
+    return Answer<Engine::Created>(slot.id, {}, std::move(call.done), outcome.status());
+  }
+  auto record = RecordOf(slot, std::move(outcome->events));
+  Answer<Engine::Created>(slot.id, std::move(record), std::move(call.done),
+                          Engine::Created{ViewOf(slot.state), false});
+}
+
+void EngineThread::On(DeleteCall& call) {
+  Status why;
+  StudySlot* slot = Find(call.study, why);
+  if (slot == nullptr) return Answer<DoneReply>(kAllStudies, {}, std::move(call.done), why);
+  AnswerParked(*slot, StudyNotFound(slot->name));
+  LogRecord record{slot->id, slot->state.log_position + 1, Now(slot->state), {StudyDeleted{}}};
+  Apply(slot->state, record);
+  PushItem(slot->id, std::move(record),
+           [directory = &directory_, name = slot->name, watchers = slot->watchers,
+            last = StudyChange{ViewOf(slot->state), {}, true},
+            done = std::move(call.done)](const Status& durable) {
+             if (!durable.ok()) return done(durable);
+             directory->Remove(name);
+             watchers->Deliver(last);
+             done(DoneReply{});
+           });
+  RemoveSlot(*slot);
+}
+
+void EngineThread::On(ReadCall& call) {
+  Status why;
+  StudySlot* slot = Find(call.study, why);
+  if (slot == nullptr) return Answer<StudyView>(kAllStudies, {}, std::move(call.done), why);
+  Answer<StudyView>(slot->id, {}, std::move(call.done), ViewOf(slot->state));
+}
+
+void EngineThread::On(ListCall& call) {
+  std::vector<StudyView> views;
+  for (const auto& [id, slot] : by_id_) {
+    if (slot->unloaded.ok()) views.push_back(ViewOf(slot->state));
+  }
+  Answer<std::vector<StudyView>>(kAllStudies, {}, std::move(call.done), std::move(views));
+}
+
+void EngineThread::On(WatchCall& call) {
+  Status why;
+  StudySlot* slot = Find(call.study, why);
+  if (slot == nullptr) {  // It was deleted meanwhile, or cannot be read: the stream ends.
+    return PushItem(kAllStudies, std::nullopt, [watcher = call.watcher](const Status&) {
+      watcher->Deliver(StudyChange{{}, {}, true});
+    });
+  }
+  slot->watchers->Expect();
+  PushItem(slot->id, std::nullopt,
+           [this, watchers = slot->watchers, call,
+            present = StudyChange{ViewOf(slot->state), {}}](const Status& durable) {
+             if (durable.ok()) return watchers->Add(call.watcher, present);
+             // What it would have seen is gone: it asks for the study as it is now.
+             watchers->Unexpect();
+             if (committer_.healthy()) queue_.PushOwn(call);
+           });
+}
+
+}  // namespace jizi::tuner
