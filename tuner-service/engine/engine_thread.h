@@ -140,7 +140,12 @@ class EngineThread {
   std::unordered_map<std::string, std::unique_ptr<StudySlot>> slots_;
   std::map<StudyId, StudySlot*> by_id_;
   std::map<StudyId, std::string>
-      names_;  // Of every study met, deleted ones too: a loss may bring one back.
+      // Of every study met, deleted ones too: a loss may bring one back.
+      struct Known {
+    std::string name;
+    std::shared_ptr<WatchList> watchers;
+  };
+  std::map<StudyId, Known> known_;
   std::set<std::pair<SteadyTime, StudyId>> ticks_;
   std::vector<StudyId> touched_;
   std::vector<CommitItem> items_;
