@@ -1,7 +1,8 @@
 #pragma once
 // cow.h - a shared immutable value that becomes private when written (copy on write).
-// Why not shared_ptr::use_count() == 1: its load is relaxed, so a reader's last access on another thread would race with the write.
-// Threads: distinct handles may be used from distinct threads, also of one value.   Cost: copy one atomic increment.
+// Why not shared_ptr::use_count() == 1: its load is relaxed, so a reader's last access on another
+// thread would race with the write. Threads: distinct handles may be used from distinct threads,
+// also of one value.   Cost: copy one atomic increment.
 
 #include <atomic>
 #include <cstdint>
@@ -42,7 +43,8 @@ class Cow {
 
   bool SharesWith(const Cow& other) const { return box_ == other.box_; }
   bool operator==(const Cow& other) const {
-    return box_ == other.box_ || (box_ != nullptr && other.box_ != nullptr && box_->value == other.box_->value);
+    return box_ == other.box_ ||
+           (box_ != nullptr && other.box_ != nullptr && box_->value == other.box_->value);
   }
 
  private:

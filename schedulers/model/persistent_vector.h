@@ -1,9 +1,10 @@
 #pragma once
-// persistent_vector.h - a vector whose copy is O(1) and shares all elements until one side writes (a radix tree of shared chunks).
-// Why: a snapshot of a study must not grow with the study, and a scheduler reads it while the engine goes on writing.
-// Threads: distinct copies may be used from distinct threads; one copy is like any value.
-// Cost: copy O(1); push_back and Mutable O(log32 n), copying at most one path of chunks of kFanout elements; read O(log32 n).
-// Source: Bagwell & Rompf 2011 (without relaxation).
+// persistent_vector.h - a vector whose copy is O(1) and shares all elements until one side writes
+// (a radix tree of shared chunks). Why: a snapshot of a study must not grow with the study, and a
+// scheduler reads it while the engine goes on writing. Threads: distinct copies may be used from
+// distinct threads; one copy is like any value. Cost: copy O(1); push_back and Mutable O(log32 n),
+// copying at most one path of chunks of kFanout elements; read O(log32 n). Source: Bagwell & Rompf
+// 2011 (without relaxation).
 
 #include <cstddef>
 #include <iterator>
@@ -18,6 +19,22 @@ template <typename T>
 class PersistentVector {
  public:
   static constexpr size_t kFanout = 32;
+
+  PersistentVector() = default;
+  PersistentVector(const PersistentVector&) = default;
+  PersistentVector& operator=(const PersistentVector&) = default;
+  // What was moved from is empty, not a size without elements.
+  PersistentVector(PersistentVector&& other) noexcept
+      : root_(std::move(other.root_)),
+        size_(std::exchange(other.size_, 0)),
+        height_(std::exchange(other.height_, 0)) {}
+  PersistentVector& operator=(PersistentVector&& other) noexcept {
+    PersistentVector taken(std::move(other));
+    std::swap(root_, taken.root_);
+    std::swap(size_, taken.size_);
+    std::swap(height_, taken.height_);
+    return *this;
+  }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

@@ -1,9 +1,10 @@
 #pragma once
 // space.h - the search space: what each parameter may be, and the map from the unit cube into it.
-// Shapes: a space of p parameters; FromUnit takes p coordinates in [0, 1), one per parameter in the space's order, unused ones
-// (constants, inactive parameters) included, so that a coordinate always means the same parameter.
-// Fails: Validate names the parameter, what is wrong and the mend. Check the same for given parameters.
-// Threads: values, const members safe from any thread.   Cost: O(p) a point.
+// Shapes: a space of p parameters; FromUnit takes p coordinates in [0, 1), one per parameter in the
+// space's order, unused ones (constants, inactive parameters) included, so that a coordinate always
+// means the same parameter. Fails: Validate names the parameter, what is wrong and the mend. Check
+// the same for given parameters. Threads: values, const members safe from any thread.   Cost: O(p)
+// a point.
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +19,11 @@
 
 namespace jizi::tuner {
 
-enum class Scale { kLinear, kLog, kInverseLog };  // kInverseLog: log(1/x) is uniform, i.e. more mass near max for x < 1.
+enum class Scale {
+  kLinear,
+  kLog,
+  kInverseLog
+};  // kInverseLog: log(1/x) is uniform, so it spreads as kLog; its coordinate runs from max to min.
 
 struct Uniform {
   double min = 0;
@@ -45,8 +50,9 @@ struct NumericDomain {
   bool operator==(const NumericDomain&) const = default;
 };
 struct CategoricalDomain {
-  std::vector<ParamValue> values;      // All different.
-  std::vector<double> probabilities;   // As many as values and summing to 1, or empty: all alike.
+  std::vector<ParamValue> values;     // All different.
+  std::vector<double> probabilities;  // As many as values, each above 0, summing to 1 (to 1e-6); or
+                                      // empty: all alike.
   bool operator==(const CategoricalDomain&) const = default;
 };
 struct ConstantDomain {
@@ -79,19 +85,28 @@ inline constexpr size_t kMaxParameters = 1000;
 
 Status Validate(const Space& space);
 
-// Are these parameters a point of the space: every active one there and inside, no inactive or unknown one? Names the first that is not.
+// Are these parameters a point of the space: every active one there and inside, no inactive or
+// unknown one? Names the first that is not.
 Status Check(const Space& space, const Params& params);
 
-// The point at these coordinates. Log, step, probabilities and exact bounds are honoured: every value it can return passes Check.
+// The point at these coordinates. Log, step, probabilities and exact bounds are honoured: every
+// value it can return passes Check.
 Params FromUnit(const Space& space, std::span<const double> unit);
 
 Params Sample(const Space& space, Rng& rng);
 
-// How many different points there are; empty when a parameter is continuous or unbounded. Conditions count reachable points only.
-// Saturates at INT64_MAX.
+// What a person typed, with the types that the space wants: 1 for a float is 1.0, 64.0 for an int
+// is 64, and likewise among listed values where just one is the same number. All else stays as it
+// is, for Check to judge.
+Params Coerce(const Space& space, Params params);
+
+// How many different points there are; empty when a parameter is continuous or unbounded.
+// Conditions count reachable points only. Saturates at INT64_MAX; empty too where conditions tie so
+// many parameters together that counting is out of reach (points.h).
 std::optional<int64_t> CountPoints(const Space& space);
 
-// The grid of one parameter in its documented order (ascending numbers, values as listed); empty if it has none (continuous or unbounded).
+// The grid of one parameter in its documented order (ascending numbers, values as listed); empty if
+// it has none (continuous, unbounded, or more than a million values).
 std::optional<std::vector<ParamValue>> GridValues(const Domain& domain);
 
 // Does the parameter exist, given those before it?

@@ -34,7 +34,7 @@ struct Objective {
 };
 
 struct Budget {
-  std::optional<int64_t> run_cap;                      // Trials, not attempts.
+  std::optional<int64_t> run_cap;                           // Trials, not attempts.
   std::optional<std::chrono::duration<double>> wall_clock;  // Since the study was created.
   bool operator==(const Budget&) const = default;
 };
@@ -74,20 +74,25 @@ struct Study {
   std::shared_ptr<const StudySpec> spec;
   PersistentVector<Cow<Trial>> trials;  // Trial i + 1 at index i.
   TrialCounts counts;
-  std::optional<TrialId> best;  // Of Completed (and Stopped, if measured) trials by the objective; the earliest of equals.
+  std::optional<TrialId> best;  // Of Completed (and Stopped, if measured) trials by the objective;
+                                // the earliest of equals.
 
   const Trial* Find(TrialId id) const {
-    return id >= 1 && static_cast<size_t>(id) <= trials.size() ? &*trials[static_cast<size_t>(id - 1)] : nullptr;
+    return id >= 1 && static_cast<size_t>(id) <= trials.size()
+               ? &*trials[static_cast<size_t>(id - 1)]
+               : nullptr;
   }
 };
 
-// The objective of a trial from its counting measurements; empty without a metric or a measurement of it.
+// The objective of a trial from its counting measurements; empty without a metric or a measurement
+// of it.
 std::optional<double> ObjectiveOf(const StudySpec& spec, const Trial& trial);
 
 // Is a better than b, for the goal? NaN is never better.
 bool IsBetter(Goal goal, double a, double b);
 
-// Names (1 to 256 bytes of printable UTF-8, no control characters), space, metrics, numbers: everything but the scheduler's settings.
+// Names (1 to 256 bytes of printable UTF-8, no control characters), space, metrics, numbers:
+// everything but the scheduler's settings.
 Status Validate(const StudySpec& spec);
 
 }  // namespace jizi::tuner

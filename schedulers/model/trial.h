@@ -1,7 +1,8 @@
 #pragma once
-// trial.h - a trial as schedulers and the service see it: parameters, attempts, measurements, checkpoints, and what a directive can say.
-// Units: times are wall clock, UTC, microseconds. Steps are the program's own (epochs, steps, samples), >= 0.
-// Threads: values; copies share their measurements (persistent_vector.h).
+// trial.h - a trial as schedulers and the service see it: parameters, attempts, measurements,
+// checkpoints, and what a directive can say. Units: times are wall clock, UTC, microseconds. Steps
+// are the program's own (epochs, steps, samples), >= 0. Threads: values; copies share their
+// measurements (persistent_vector.h).
 
 #include <array>
 #include <chrono>
@@ -23,7 +24,9 @@ using TrialId = int64_t;  // Dense from 1 in its study.
 enum class TrialState { kQueued, kRunning, kPaused, kCompleted, kStopped, kInfeasible, kFailed };
 
 // Completed, Stopped and Infeasible trials never change again; a Failed one only by a retry.
-constexpr bool IsEnded(TrialState state) { return state >= TrialState::kCompleted; }
+constexpr bool IsEnded(TrialState state) {
+  return state >= TrialState::kCompleted;
+}
 
 struct Metric {
   std::string name;
@@ -122,8 +125,9 @@ struct Trial {
   PersistentVector<Measurement> measurements;  // Those that count (contract 7), steps not falling.
   std::vector<Checkpoint> checkpoints;         // Confirmed, in the order of registration.
   std::optional<int64_t> total_steps;          // As the program planned.
-  std::optional<Directive> told;               // A Pause, Stop or change that the next report has to deliver or has delivered.
-  std::optional<double> objective;             // Once ended, by the study's objective.
+  std::optional<Directive>
+      told;  // A Pause, Stop or change that the next report has to deliver or has delivered.
+  std::optional<double> objective;  // Once ended, by the study's objective.
   std::string end_why;
   Timestamp created;
   Timestamp started;  // Of the first attempt.
@@ -136,7 +140,8 @@ struct Trial {
   const Attempt* LastAttempt() const { return attempts.empty() ? nullptr : &attempts.back(); }
 };
 
-// The checkpoint that an attempt would start from: the last confirmed one, else the donor's, else none.
+// The checkpoint that an attempt would start from: the last confirmed one, else the donor's, else
+// none.
 std::optional<CheckpointRef> StartOf(const Trial& trial);
 
 }  // namespace jizi::tuner

@@ -1,0 +1,75 @@
+#include "schedulers/settings.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "schedulers/model/text.h"
+
+namespace jizi::tuner {
+namespace {
+
+Status Bad(const std::string& subject, std::string what, std::string mend) {
+  return Error(StatusCode::kInvalidArgument, std::move(what),
+               {"INVALID_SETTING", subject, std::move(mend)});
+}
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string joined;
+  for (const std::string& word : words) joined += (joined.empty() ? "" : ", ") + word;
+  return joined;
+}
+
+// What the method takes, for a person.
+std::string Explain(const std::string& method, const std::vector<Setting>& known) {
+  if (known.empty()) return "leave it out: method " + method + " has no settings";
+  std::string text = "method " + method + " takes";
+  for (const Setting& setting : known) {
+    text += " " + setting.name + " (" + Join(setting.choices) + "): " + setting.help + ";";
+  }
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+StatusOr<std::map<std::string, std::string>> ParseSettings(const std::string& json,
+                                                           const std::string& method,
+                                                           const std::vector<Setting>& known) {
+  // The parser reports faults as a value here, so nothing is thrown.
+  const auto parsed = nlohmann::json::parse(json.empty() ? "{}" : json, nullptr, false);
+  if (!parsed.is_object()) {
+    return Bad("settings", "the settings of method " + method + " are no JSON object",
+               "write {\"name\": value}, or {} for the defaults");
+  }
+  std::map<std::string, std::string> chosen;
+  std::vector<std::string> names;
+  for (const Setting& setting : known) {
+    chosen[setting.name] = setting.choices.front();
+    names.push_back(setting.name);
+  }
+  for (const auto& [key, value] : parsed.items()) {
+    const auto setting = std::find_if(known.begin(), known.end(),
+                                      [&key = key](const Setting& s) { return s.name == key; });
+    if (setting == known.end()) {
+      const auto nearest = Nearest(key, names);
+      return Bad(key, "method " + method + " has no setting " + Quoted(key),
+                 nearest ? "did you mean " + Quoted(*nearest) + "?" : Explain(method, known));
+    }
+    const std::string word = value.is_string() ? value.get<std::string>() : "";
+    if (std::find(setting->choices.begin(), setting->choices.end(), word) ==
+        setting->choices.end()) {
+      const auto nearest = Nearest(word, setting->choices);
+      // Lists and objects are not printed: they may be nested as deep as the text is long.
+      const std::string shown = value.is_string()      ? Quoted(word)
+                                : value.is_primitive() ? value.dump()
+                                                       : "a list or an object";
+      return Bad(key, "setting " + key + " is " + shown,
+                 (nearest ? "did you mean " + Quoted(*nearest) + "? " : "") + "it takes one of " +
+                     Join(setting->choices) + ": " + setting->help);
+    }
+    chosen[key] = word;
+  }
+  return chosen;
+}
+
+}  // namespace jizi::tuner
