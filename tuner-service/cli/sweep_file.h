@@ -1,7 +1,7 @@
 #pragma once
-// sweep_file.h - a Weights & Biases sweep configuration (YAML), with ours under the one key `jizi:`.
-// Fails: InvalidArgument with file, line, what is wrong and the mend (the nearest right name); all faults of the file at once.
-// Threads: pure but for reading the file.
+// sweep_file.h - a Weights & Biases sweep configuration (YAML), with ours under the one key
+// `jizi:`. Fails: InvalidArgument with file, line, what is wrong and the mend (the nearest right
+// name); all faults of the file at once. Threads: pure but for reading the file.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,8 @@
 
 namespace jizi::tuner {
 
-struct SweepNote {  // Something accepted that a person should know: an unknown key, a method that is not here yet.
+struct SweepNote {  // Something accepted that a person should know: an unknown key, a method that
+                    // is not here yet.
   int line = 0;
   std::string text;
 };
@@ -20,12 +21,14 @@ struct SweepNote {  // Something accepted that a person should know: an unknown 
 struct Sweep {
   StudySpec study;
   Launch launch;
-  int workers = 1;  // `jizi: {workers: N}`.
+  int workers = 1;                   // `jizi: {workers: N}`.
+  std::vector<Params> first_trials;  // `jizi: {defaults: ...}`: enqueued when the study is created.
   std::vector<SweepNote> notes;
 };
 
 StatusOr<Sweep> ReadSweepFile(const std::string& path);
-// `name` stands in messages and gives the study its name (its stem).
+// `name` stands in messages; its stem is the study's name unless the file says another, its folder
+// is launch.folder.
 StatusOr<Sweep> ParseSweep(const std::string& text, const std::string& name);
 
 }  // namespace jizi::tuner

@@ -1,0 +1,242 @@
+#include "tuner-service/cli/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+namespace jizi::tuner {
+namespace {
+
+struct CodePoint {
+  uint32_t value = 0;
+  size_t bytes = 0;  // 0: not UTF-8 here.
+};
+
+CodePoint Decode(const std::string& text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[at + i]); };
+  const uint8_t first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || at + bytes > text.size()) return {};
+  uint32_t value = first & (0xFFu >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {};
+    value = value << 6 | (byte(i) & 0x3Fu);
+  }
+  const bool overlong = (bytes == 3 && value < 0x800) || (bytes == 4 && value < 0x10000);
+  if (overlong || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) return {};
+  return {value, bytes};
+}
+
+struct Range {
+  uint32_t first;
+  uint32_t last;
+};
+// Unicode 15, coarse: what people put into names. Not worth a table generator.
+constexpr std::array kNoWidth = {Range{0x300, 0x36F}, Range{0x200B, 0x200F}, Range{0x20D0, 0x20FF},
+                                 Range{0xFE00, 0xFE0F}, Range{0xFE20, 0xFE2F}};
+constexpr std::array kTwoWide = {
+    Range{0x1100, 0x115F},   Range{0x2E80, 0x303E},   Range{0x3041, 0x33FF},
+    Range{0x3400, 0x4DBF},   Range{0x4E00, 0x9FFF},   Range{0xA000, 0xA4CF},
+    Range{0xAC00, 0xD7A3},   Range{0xF900, 0xFAFF},   Range{0xFE30, 0xFE4F},
+    Range{0xFF00, 0xFF60},   Range{0xFFE0, 0xFFE6},   Range{0x1F300, 0x1F64F},
+    Range{0x1F680, 0x1F6FF}, Range{0x1F900, 0x1F9FF}, Range{0x20000, 0x3FFFD}};
+
+template <size_t N>
+bool In(const std::array<Range, N>& ranges, uint32_t value) {
+  return std::any_of(ranges.begin(), ranges.end(), [&](const Range& range) {
+    return value >= range.first && value <= range.last;
+  });
+}
+
+// Text directions could hide what a name says, so they are shown as `?` like control characters.
+bool IsControl(uint32_t value) {
+  return value < 0x20 || (value >= 0x7F && value < 0xA0) || (value >= 0x202A && value <= 0x202E) ||
+         (value >= 0x2066 && value <= 0x2069) || value == 0x2028 || value == 0x2029;
+}
+
+struct Cell {
+  std::string text;
+  size_t width = 1;
+};
+
+std::vector<Cell> Cells(const std::string& text) {
+  std::vector<Cell> cells;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = Decode(text, at);
+    if (point.bytes == 0 || IsControl(point.value)) {
+      cells.push_back({"?", 1});
+      at += std::max<size_t>(1, point.bytes);
+      continue;
+    }
+    const size_t width = In(kNoWidth, point.value) ? 0 : In(kTwoWide, point.value) ? 2 : 1;
+    cells.push_back({text.substr(at, point.bytes), width});
+    at += point.bytes;
+  }
+  return cells;
+}
+
+}  // namespace
+
+size_t FirstBadUtf8(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = Decode(text, at);
+    if (point.bytes == 0) return at;
+    at += point.bytes;
+  }
+  return std::string::npos;
+}
+
+size_t Width(const std::string& text) {
+  size_t width = 0;
+  for (const Cell& cell : Cells(text)) width += cell.width;
+  return width;
+}
+
+std::string Fit(const std::string& text, size_t width) {
+  const std::vector<Cell> cells = Cells(text);
+  size_t total = 0;
+  for (const Cell& cell : cells) total += cell.width;
+  std::string fitted;
+  if (total <= width) {
+    for (const Cell& cell : cells) fitted += cell.text;
+    return fitted;
+  }
+  if (width == 0) return "";
+  size_t used = 0;
+  for (const Cell& cell : cells) {
+    if (used + cell.width > width - 1) break;
+    fitted += cell.text;
+    used += cell.width;
+  }
+  return fitted + "…";
+}
+
+std::string Padded(const std::string& text, size_t width) {
+  std::string fitted = Fit(text, width);
+  return fitted + std::string(width - std::min(width, Width(fitted)), ' ');
+}
+
+std::string PaddedLeft(const std::string& text, size_t width) {
+  const std::string fitted = Fit(text, width);
+  return std::string(width - std::min(width, Width(fitted)), ' ') + fitted;
+}
+
+std::string Shown(const std::string& text) {
+  return Fit(text, 60);
+}
+
+size_t EditDistance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::optional<std::string> NearestName(const std::string& name,
+                                       const std::vector<std::string>& names, size_t edits) {
+  std::optional<std::string> nearest;
+  size_t best = edits + 1;
+  for (const std::string& candidate : names) {
+    // A long name cannot be near a short one, and comparing them would be slow.
+    if (name.size() > candidate.size() + edits) continue;
+    if (const size_t distance = EditDistance(name, candidate); distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+std::string MendForName(const std::string& name, const std::vector<std::string>& names) {
+  if (const auto nearest = NearestName(name, names, 3)) {
+    // Three edits of a three-letter word are any word.
+    if (EditDistance(name, *nearest) < std::max(nearest->size(), name.size())) {
+      return "did you mean `" + *nearest + "`?";
+    }
+  }
+  return "known here: " + Joined(names, ", ");
+}
+
+StatusOr<Seconds> ParseDuration(const std::string& text) {
+  const auto bad = [&] {
+    return Error(StatusCode::kInvalidArgument, "`" + Shown(text) + "` is no length of time",
+                 {"BAD_DURATION", "", "write it as 90s, 15m, 1h30m or 2d, and above 0"});
+  };
+  double seconds = 0;
+  size_t at = 0;
+  if (text.empty() || text.size() > 64) return bad();
+  while (at < text.size()) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number,
+                                              std::chars_format::fixed);
+    if (error != std::errc() || number < 0) return bad();
+    const bool only = at == 0;
+    at = static_cast<size_t>(end - text.data());
+    double unit = 1;
+    if (at == text.size()) {
+      if (!only) return bad();
+    } else if (text[at] == 's') {
+      unit = 1;
+    } else if (text[at] == 'm') {
+      unit = 60;
+    } else if (text[at] == 'h') {
+      unit = 3600;
+    } else if (text[at] == 'd') {
+      unit = 86400;
+    } else {
+      return bad();
+    }
+    if (at < text.size()) ++at;
+    seconds += number * unit;
+  }
+  constexpr double kLongest = 100.0 * 365 * 86400;
+  if (!(seconds > 0) || seconds > kLongest) return bad();
+  return Seconds(seconds);
+}
+
+std::string ShowDuration(Seconds duration) {
+  const auto s = static_cast<int64_t>(std::max(0.0, duration.count()));
+  char text[64];
+  if (s < 60) {
+    std::snprintf(text, sizeof text, "%ds", static_cast<int>(s));
+  } else if (s < 3600) {
+    std::snprintf(text, sizeof text, "%dm %02ds", static_cast<int>(s / 60),
+                  static_cast<int>(s % 60));
+  } else if (s < 86400) {
+    std::snprintf(text, sizeof text, "%dh %02dm", static_cast<int>(s / 3600),
+                  static_cast<int>(s / 60 % 60));
+  } else {
+    std::snprintf(text, sizeof text, "%lldd %02dh", static_cast<long long>(s / 86400),
+                  static_cast<int>(s / 3600 % 24));
+  }
+  return text;
+}
+
+std::string ShowNumber(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  char text[64];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::string Joined(const std::vector<std::string>& parts, const std::string& between) {
+  std::string joined;
+  for (const std::string& part : parts) joined += (joined.empty() ? "" : between) + part;
+  return joined;
+}
+
+}  // namespace jizi::tuner

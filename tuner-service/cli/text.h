@@ -1,0 +1,52 @@
+#pragma once
+// text.h - text for people: widths on a terminal, the nearest right name, durations and numbers.
+// Widths count columns: wide characters (CJK, emoji) take two, combining ones none; control
+// characters are shown as `?`. Threads: pure functions.   Cost: linear, but NearestName O(names x
+// length^2).
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace jizi::tuner {
+
+using Seconds = std::chrono::duration<double>;
+
+// npos if all of it is UTF-8, else the place of the first byte that is not.
+size_t FirstBadUtf8(const std::string& text);
+
+size_t Width(const std::string& text);
+
+// At most `width` columns; what is cut off is said by an ellipsis. Control characters and bad UTF-8
+// become `?`.
+std::string Fit(const std::string& text, size_t width);
+// Fit, then filled up with blanks.
+std::string Padded(const std::string& text, size_t width);
+std::string PaddedLeft(const std::string& text, size_t width);
+
+// For messages: one line, at most 60 columns.
+std::string Shown(const std::string& text);
+
+size_t EditDistance(const std::string& a, const std::string& b);
+
+// The name that is at most `edits` away and nearest (the first of equals).
+std::optional<std::string> NearestName(const std::string& name,
+                                       const std::vector<std::string>& names, size_t edits);
+
+// "did you mean `x`?" if one is near, else "one of a, b, c".
+std::string MendForName(const std::string& name, const std::vector<std::string>& names);
+
+// "90", "90s", "15m", "1h30m", "2d". Fails: InvalidArgument for anything else, and for what is not
+// above 0.
+StatusOr<Seconds> ParseDuration(const std::string& text);
+
+std::string ShowDuration(Seconds duration);  // "42s", "3m 05s", "2h 07m", "3d 04h".
+std::string ShowNumber(double value);        // At most 6 digits: "0.9134", "1.2e-05", "NaN".
+
+std::string Joined(const std::vector<std::string>& parts, const std::string& between);
+
+}  // namespace jizi::tuner
