@@ -57,6 +57,9 @@ struct EngineOptions {
   // created, whatever stands here.
   std::function<StatusOr<std::unique_ptr<Scheduler>>(const StudySpec&)> make_scheduler =
       MakeScheduler;
+  // A scheduler failed where nobody waits for it (a bug of ours, for the log): called on the engine
+  // thread.
+  std::function<void(const Status&)> on_scheduler_error;
   // The store is lost (docs/contracts.md, 3): called once; the process should end.
   std::function<void(const Status&)> on_fatal;
 };

@@ -102,6 +102,9 @@ StatusOr<Outcome> EngineThread::Run(StudySlot& slot, const Command& command) {
   auto outcome = Execute(slot.state, command,
                          {Now(slot.state), clock_.SteadyNow(), *slot.scheduler, slot.change_memo});
   if (slot.state.study.spec != slot.scheduler_spec) MakeSchedulerOf(slot);
+  if (outcome.ok() && options_.on_scheduler_error) {
+    for (const Status& error : outcome->scheduler_errors) options_.on_scheduler_error(error);
+  }
   return outcome;
 }
 

@@ -139,12 +139,11 @@ class EngineThread {
 
   std::unordered_map<std::string, std::unique_ptr<StudySlot>> slots_;
   std::map<StudyId, StudySlot*> by_id_;
-  std::map<StudyId, std::string>
-      // Of every study met, deleted ones too: a loss may bring one back.
-      struct Known {
+  struct Known {
     std::string name;
     std::shared_ptr<WatchList> watchers;
   };
+  // Every study met, deleted ones too: a loss may bring one back.
   std::map<StudyId, Known> known_;
   std::set<std::pair<SteadyTime, StudyId>> ticks_;
   std::vector<StudyId> touched_;
