@@ -1,0 +1,366 @@
+// The calls of a session and what their answers mean. All but the callbacks of gRPC, which only
+// hand over, runs on the session's own thread.
+#include <algorithm>
+#include <cstdio>
+#include <type_traits>
+#include <utility>
+
+#include "trial-helper/session.h"
+
+namespace jizi::helper {
+namespace {
+
+using std::chrono::duration;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kCallDeadline{10'000};
+constexpr duration<double> kFirstBackoff{0.1};
+constexpr duration<double> kLastBackoff{2};
+constexpr int kMaxInternal = 5;  // Then the request is at fault, and is dropped.
+constexpr int kMaxLines = 20;    // On stderr for one trial.
+
+int64_t SequenceOf(const auto& request) {
+  return std::visit([](const auto& r) { return r.sequence(); }, request);
+}
+
+}  // namespace
+
+void SayLine(const std::string& line) {
+  std::fprintf(stderr, "jizi: %s\n", line.c_str());
+}
+
+bool IsAway(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kCancelled:
+    case StatusCode::kAborted:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kUnknown:
+    // A token or a release that a person can still put right, while the training goes on.
+    case StatusCode::kUnauthenticated:
+    case StatusCode::kPermissionDenied:
+      return true;
+    default:
+      return DetailOf(status).code == "VERSION_MISMATCH";
+  }
+}
+
+void Session::Say(const std::string& line) {
+  if (lines_said_ == kMaxLines) SayLine("more of the kind is not said for this trial");
+  if (lines_said_++ < kMaxLines) {
+    SayLine("trial " + std::to_string(options_.lease.trial()) + ": " + line);
+  }
+}
+
+// Starts a call; `then` runs on the session's thread. Request, response and context live as long
+// as gRPC holds the callback.
+template <typename Request, typename Response>
+void Session::Start(Method<Request, Response> method, Request request,
+                    std::function<void(const StatusOr<Response>&)> then) {
+  struct Call {
+    grpc::ClientContext context;
+    Request request;
+    Response response;
+  };
+  const auto call = std::make_shared<Call>();
+  call->request = std::move(request);
+  client_.Prepare(call->context, kCallDeadline);
+  {
+    MutexLock lock(mutex_);
+    contexts_.push_back(&call->context);
+  }
+  (client_.stub().async()->*method)(
+      &call->context, &call->request, &call->response,
+      [this, call, then = std::move(then)](const grpc::Status& status) {
+        StatusOr<Response> result = Client::Check(call->context, status);
+        if (result.status().ok()) result = std::move(call->response);
+        MutexLock lock(mutex_);
+        contexts_.erase(std::find(contexts_.begin(), contexts_.end(), &call->context));
+        done_.push_back([then, result = std::move(result)] { then(result); });
+        changed_.NotifyAll();
+      });
+}
+
+// Starts what is due, one numbered call at a time.
+void Session::Send() {
+  bool closing = false;
+  {
+    MutexLock lock(mutex_);
+    closing = closing_ || completed_;
+  }
+  const auto now = steady_clock::now();
+  if (closing || lost_ || in_flight_ || now < retry_at_) return;
+  if (!attached_) {
+    SendAttach();
+  } else if (!sealed_.empty() || SealNext()) {
+    Sealed& front = sealed_.front();
+    front.sent = true;
+    using Async = class v1::TuneService::Stub::async;
+    const auto start = [&](const auto& request) {
+      using Request = std::decay_t<decltype(request)>;
+      if constexpr (std::is_same_v<Request, v1::ReportRequest>) {
+        Start<v1::ReportRequest, v1::ReportResponse>(
+            &Async::Report, request, [this](const auto& response) { OnReport(response); });
+      } else if constexpr (std::is_same_v<Request, v1::RegisterCheckpointRequest>) {
+        Start<v1::RegisterCheckpointRequest, v1::RegisterCheckpointResponse>(
+            &Async::RegisterCheckpoint, request,
+            [this](const auto& response) { OnCheckpoint(response); });
+      } else {
+        Start<v1::CompleteRequest, v1::CompleteResponse>(
+            &Async::Complete, request, [this](const auto& response) { OnComplete(response); });
+      }
+    };
+    in_flight_ = true;
+    sent_at_ = now;
+    std::visit(start, front.request);
+  } else if (!renewing_ && now >= RenewalDue()) {
+    SendRenewal();
+  }
+}
+
+void Session::SendAttach() {
+  v1::AttachRequest request;
+  *request.mutable_lease() = options_.lease;
+  request.set_worker(options_.worker);
+  *request.mutable_capabilities() = options_.capabilities;
+  in_flight_ = true;
+  sent_at_ = steady_clock::now();
+  Start<v1::AttachRequest, v1::AttachResponse>(
+      &v1::TuneService::Stub::async::Attach, std::move(request),
+      [this](const auto& response) { OnAttach(response); });
+}
+
+void Session::SendRenewal() {
+  v1::RenewRequest request;
+  *request.add_leases() = options_.lease;
+  renewing_ = true;
+  Start<v1::RenewRequest, v1::RenewResponse>(&v1::TuneService::Stub::async::Renew,
+                                             std::move(request),
+                                             [this](const auto& response) { OnRenewal(response); });
+}
+
+// The service was there.
+void Session::Answered(double lease_s) {
+  if (std::exchange(away_, false)) Say("the service is back");
+  backoff_ = duration<double>(0);
+  heard_at_ = steady_clock::now();
+  retry_at_ = {};
+  if (lease_s > 0) lease_ = duration<double>(lease_s);
+  MutexLock lock(mutex_);
+  given_up_waiting_ = false;
+}
+
+void Session::Away(const Status& status) {
+  if (!std::exchange(away_, true)) {
+    Say("the service is away (" + ForPeople(status) + "); the training goes on, reports are kept" +
+        (outbox_.path().empty() ? "" : " in " + outbox_.path()));
+  }
+  backoff_ = std::clamp(backoff_ * 2, kFirstBackoff, kLastBackoff);
+  retry_at_ = steady_clock::now() + duration_cast<steady_clock::duration>(backoff_);
+  MutexLock lock(mutex_);
+  given_up_waiting_ = true;
+  changed_.NotifyAll();
+}
+
+void Session::Settle(int64_t items, int64_t reports) {
+  MutexLock lock(mutex_);
+  pending_ -= items;
+  reports_settled_ += reports;
+  changed_.NotifyAll();
+}
+
+// The front was answered, or is not to be sent any more.
+void Session::PopFront() {
+  const Sealed front = std::move(sealed_.front());
+  sealed_.pop_front();
+  if (const auto* report = std::get_if<v1::ReportRequest>(&front.request)) {
+    sealed_bytes_ -= static_cast<int64_t>(report->ByteSizeLong());
+  }
+  if (sealed_.empty()) outbox_.Clear();
+  Settle(front.reports > 0 ? front.reports : 1, front.reports);
+}
+
+void Session::OnReport(const StatusOr<v1::ReportResponse>& response) {
+  in_flight_ = false;
+  if (!response.ok()) return OnError(response.status());
+  Answered(response->lease_s());
+  const auto& report = std::get<v1::ReportRequest>(sealed_.front().request);
+  for (const v1::RejectedMeasurement& rejected : response->rejected()) {
+    const bool known = rejected.index() >= 0 && rejected.index() < report.measurements_size();
+    Say("the service did not take the measurement of step " +
+        std::to_string(known ? report.measurements(rejected.index()).step() : -1) + ": " +
+        rejected.why());
+  }
+  Hear(response->directive());
+  PopFront();
+}
+
+void Session::OnCheckpoint(const StatusOr<v1::RegisterCheckpointResponse>& response) {
+  in_flight_ = false;
+  if (!response.ok()) return OnError(response.status());
+  Answered(response->lease_s());
+  PopFront();
+}
+
+void Session::OnComplete(const StatusOr<v1::CompleteResponse>& response) {
+  in_flight_ = false;
+  if (!response.ok()) return OnError(response.status());
+  Answered(0);
+  PopFront();
+  MutexLock lock(mutex_);
+  completed_ = true;
+  changed_.NotifyAll();
+}
+
+void Session::OnRenewal(const StatusOr<v1::RenewResponse>& response) {
+  renewing_ = false;
+  if (lost_) return;
+  if (!response.ok()) {
+    if (IsAway(response.status()) || response.status().code() == StatusCode::kInternal) {
+      return Away(response.status());
+    }
+    return Lose(response.status());
+  }
+  if (response->leases_size() != 1 || !response->leases(0).held()) {
+    return Lose(
+        Error(StatusCode::kFailedPrecondition, "the lease was lost", {"LEASE_LOST", "", ""}));
+  }
+  Answered(response->leases(0).lease_s());
+  // Changes and roll-backs come with the next report's answer; an end is not to be waited for.
+  const v1::Directive& directive = response->leases(0).directive();
+  if (directive.has_stop() || directive.has_pause()) Hear(directive);
+}
+
+void Session::OnAttach(const StatusOr<v1::AttachResponse>& response) {
+  in_flight_ = false;
+  if (!response.ok()) {
+    const bool wait =
+        IsAway(response.status()) || response.status().code() == StatusCode::kInternal;
+    return wait ? Away(response.status()) : Lose(response.status());
+  }
+  if (response->held_size() != 1 || response->next_sequence_size() != 1) {
+    return Lose(
+        Error(StatusCode::kFailedPrecondition, "the lease was lost", {"LEASE_LOST", "", ""}));
+  }
+  attached_ = true;
+  Answered(response->held(0).lease_s());
+  const int64_t next = response->next_sequence(0);
+  // Acknowledged before, by whoever sent it.
+  while (!sealed_.empty() && sealed_.front().sent && SequenceOf(sealed_.front().request) < next) {
+    PopFront();
+  }
+  if (sealed_.empty()) {
+    next_sequence_ = next;
+  } else if (SequenceOf(sealed_.front().request) != next) {
+    Renumber(next);
+  }
+}
+
+// Requests that nobody has sent get their numbers anew, and the file with them.
+void Session::Renumber(int64_t next) {
+  for (Sealed& sealed : sealed_) {
+    std::visit([&](auto& request) { request.set_sequence(next); }, sealed.request);
+    ++next;
+  }
+  next_sequence_ = next;
+  RewriteOutbox();
+}
+
+void Session::RewriteOutbox() {
+  std::vector<const v1::ReportRequest*> saved;
+  for (const Sealed& sealed : sealed_) {
+    const auto* request = std::get_if<v1::ReportRequest>(&sealed.request);
+    if (request != nullptr && sealed.on_disk) saved.push_back(request);
+  }
+  if (outbox_.bytes() > 0 && !outbox_.Replace(saved)) {
+    Say("cannot write the outbox " + outbox_.path() + ": " + outbox_.error());
+  }
+}
+
+// The service refuses, or is away.
+void Session::OnError(const Status& status) {
+  if (lost_ || sealed_.empty()) return;
+  Sealed& front = sealed_.front();
+  const bool internal = status.code() == StatusCode::kInternal;
+  if (IsAway(status) || (internal && ++front.refusals < kMaxInternal)) return Away(status);
+  const std::string code = DetailOf(status).code;
+  if ((code == "SEQUENCE_GAP" || code == "SEQUENCE_REUSED") && ++front.refusals < kMaxInternal) {
+    // Its number is another's, or the service went back to an older file: ask where it stands.
+    attached_ = false;
+    return;
+  }
+  const bool ended = status.code() == StatusCode::kNotFound ||
+                     (status.code() == StatusCode::kFailedPrecondition && code != "STALE_SEQUENCE");
+  if (ended && std::holds_alternative<v1::RegisterCheckpointRequest>(front.request) &&
+      code != "LEASE_LOST" && status.code() == StatusCode::kFailedPrecondition) {
+    Say("the checkpoint was not registered: " + ForPeople(status));
+  } else if (ended) {
+    return Lose(status);
+  } else {
+    Say("the service refused a request, which is dropped: " + ForPeople(status));
+  }
+  const bool was_complete = std::holds_alternative<v1::CompleteRequest>(front.request);
+  PopFront();
+  // Whether its number is used up the service says.
+  attached_ = false;
+  if (was_complete) Lose(status);
+}
+
+// Nothing that this process says about the attempt counts any more.
+void Session::Lose(const Status& status) {
+  lost_ = true;
+  Say("its lease is lost, what comes now does not count: " + ForPeople(status));
+  sealed_.clear();
+  sealed_bytes_ = 0;
+  outbox_.Clear();
+  MutexLock lock(mutex_);
+  queue_.clear();
+  queued_reports_ = 0;
+  pending_ = 0;
+  reports_settled_ = reports_;
+  told_.lost = true;
+  told_.why = "the lease was lost: " + std::string(status.message());
+  changed_.NotifyAll();
+}
+
+// What was measured on a branch that the service has rolled back.
+void Session::ForgetUnsent() {
+  while (sealed_.size() > 1) {
+    const Sealed& back = sealed_.back();
+    if (!std::holds_alternative<v1::ReportRequest>(back.request)) break;
+    sealed_bytes_ -= static_cast<int64_t>(std::get<v1::ReportRequest>(back.request).ByteSizeLong());
+    next_sequence_ = SequenceOf(back.request);
+    Settle(back.reports > 0 ? back.reports : 1, back.reports);
+    sealed_.pop_back();
+  }
+  RewriteOutbox();
+  int64_t dropped = 0;
+  {
+    MutexLock lock(mutex_);
+    const auto end = std::remove_if(queue_.begin(), queue_.end(), [](const Item& item) {
+      return std::holds_alternative<ReportItem>(item);
+    });
+    dropped = queue_.end() - end;
+    queue_.erase(end, queue_.end());
+    queued_reports_ = 0;
+  }
+  if (dropped > 0) Settle(dropped, dropped);
+}
+
+void Session::Hear(const v1::Directive& directive) {
+  if (directive.go_on().has_roll_back_to()) ForgetUnsent();
+  MutexLock lock(mutex_);
+  if (directive.has_stop()) told_.stop = true;
+  if (directive.has_pause()) told_.pause = true;
+  for (const auto& [name, value] : directive.go_on().set()) told_.set[name] = value;
+  if (directive.go_on().has_roll_back_to()) {
+    told_.roll_back_to = directive.go_on().roll_back_to();
+  }
+  if (!directive.why().empty()) told_.why = directive.why();
+  changed_.NotifyAll();
+}
+
+}  // namespace jizi::helper
