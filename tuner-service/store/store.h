@@ -1,7 +1,8 @@
 #pragma once
-// store.h - where studies are kept: a log of records per study, and nothing that cannot be rebuilt from it.
-// Fails: Unavailable (busy, full: nothing was written, try again), FailedPrecondition (newer version, read-only), InvalidArgument (not a
-// database of ours), AlreadyExists CONSTRAINT (one command of the group clashes: retry them one by one), DataLoss (I/O error, failed sync,
+// store.h - where studies are kept: a log of records per study, and nothing that cannot be rebuilt
+// from it. Fails: Unavailable (busy, full: nothing was written, try again), FailedPrecondition
+// (newer version, read-only), InvalidArgument (not a database of ours), AlreadyExists CONSTRAINT
+// (one command of the group clashes: retry them one by one), DataLoss (I/O error, failed sync,
 // corruption: stop using the store; contract 3).
 // Threads: Append from one thread at a time (the committer); Load and List from any.
 
@@ -37,7 +38,8 @@ class Store {
   // Makes all records durable, in order, or none.
   virtual Status Append(std::span<const LogRecord> records) = 0;
 
-  // Called by the committer when nothing waits: checkpoint the write-ahead log, and the like. Cheap when there is nothing to do.
+  // Called by the committer when nothing waits: checkpoint the write-ahead log, and the like. Cheap
+  // when there is nothing to do.
   virtual void Idle() {}
 };
 

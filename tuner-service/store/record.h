@@ -1,0 +1,59 @@
+#pragma once
+// record.h - one row of the log as bytes: what both stores keep, so that both run the same codec.
+// The checksum covers the whole record with its measurements: bytes that a disk or a hand changed
+// are found before Apply sees them. Fails: Decode gives DataLoss LOG_DAMAGED. A record that decodes
+// is still judged by CheckFits before it is applied. Threads: Encode and CheckFits are pure; a
+// RecordDecoder is used by one thread at a time.   Cost: O(size).
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tuner-service/core/state.h"
+#include "tuner-service/store/event_codec.h"
+
+namespace jizi::tuner {
+
+struct EncodedRecord {
+  StudyId study = 0;
+  int64_t position = 0;
+  int64_t time_us = 0;
+  std::string payload;   // A jizi.store.v1.Record.
+  int64_t checksum = 0;  // Of everything here.
+  std::vector<MeasurementRow> rows;
+};
+
+EncodedRecord Encode(const LogRecord& record);
+
+class RecordDecoder {
+ public:
+  RecordDecoder();
+  ~RecordDecoder();
+  StatusOr<LogRecord> Decode(const EncodedRecord& record);
+
+ private:
+  struct Memory;  // Reused from record to record: a load decodes millions.
+  std::unique_ptr<Memory> memory_;
+};
+
+// May this record follow that state? Apply trusts its log, so a file that someone wrote by hand is
+// stopped here. Fails: DataLoss LOG_DAMAGED for a wrong position, a trial or an attempt that is not
+// there, or a study that does not begin with its creation.
+Status CheckFits(const StudyData& state, const LogRecord& record);
+
+// Replays encoded records, one after the other. `deleted` once a StudyDeleted was seen.
+class Replay {
+ public:
+  Status Add(const EncodedRecord& record);
+  bool deleted() const { return deleted_; }
+  StudyData& state() { return state_; }
+
+ private:
+  RecordDecoder decoder_;
+  StudyData state_;
+  bool deleted_ = false;
+};
+
+}  // namespace jizi::tuner

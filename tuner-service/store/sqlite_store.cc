@@ -1,0 +1,283 @@
+// One connection writes and checkpoints; every List and Load opens a read-only one of its own, so
+// that they run beside it.
+
+#include "tuner-service/store/sqlite_store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "tuner-service/store/log_tails.h"
+#include "tuner-service/store/record.h"
+#include "tuner-service/store/schema.h"
+#include "tuner-service/store/sqlite.h"
+#include "tuner-service/store/tables.h"
+
+namespace jizi::tuner {
+namespace {
+
+constexpr std::chrono::milliseconds kPurgeSlice{
+    50};  // Of one Idle: a commit may be waiting after it.
+
+// What a deleted study left, a slice at a time: a slice is one transaction of a few milliseconds.
+constexpr std::array<const char*, 7> kPurge = {
+    "DELETE FROM measurements WHERE study = ?1 AND position < 1000 + "
+    "(SELECT min(position) FROM measurements WHERE study = ?1)",
+    "DELETE FROM log WHERE study = ?1 AND position < 1000 + "
+    "(SELECT min(position) FROM log WHERE study = ?1)",
+    "DELETE FROM trials WHERE study = ?1 AND trial < 1000 + "
+    "(SELECT min(trial) FROM trials WHERE study = ?1)",
+    "DELETE FROM params WHERE study = ?1 AND trial < 200 + "
+    "(SELECT min(trial) FROM params WHERE study = ?1)",
+    "DELETE FROM attempts WHERE study = ?1 AND trial < 1000 + "
+    "(SELECT min(trial) FROM attempts WHERE study = ?1)",
+    "DELETE FROM checkpoints WHERE study = ?1 AND trial < 200 + "
+    "(SELECT min(trial) FROM checkpoints WHERE study = ?1)",
+    "DELETE FROM attributes WHERE study = ?1 AND trial < 200 + "
+    "(SELECT min(trial) FROM attributes WHERE study = ?1)",
+};
+
+// The file is made here and not by SQLite, for the permissions: SQLite gives its companions (-wal,
+// -shm) the same.
+Status MakeFile(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor >= 0) {
+    close(descriptor);
+    return absl::OkStatus();
+  }
+  // Never open and close a file that is there: closing would drop the locks that SQLite holds on it
+  // in this process.
+  if (errno == EEXIST) return absl::OkStatus();
+  return Error(StatusCode::kFailedPrecondition,
+               path + " cannot be created: " + std::strerror(errno),
+               {"STORE_CANNOT_OPEN", path, "name a file in a folder that you may write to"});
+}
+
+Status CheckPath(const SqliteOptions& options) {
+  const std::string& path = options.path;
+  std::error_code ignored;
+  if (path.empty() || path[0] == ':' || path.find('\0') != std::string::npos) {
+    return Error(StatusCode::kInvalidArgument, "a database needs the name of a file",
+                 {"STORE_CANNOT_OPEN", path, "say --db FILE"});
+  }
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+    return Error(StatusCode::kNotFound, "the folder " + folder.string() + " does not exist",
+                 {"STORE_NO_FOLDER", path, "create it: mkdir -p " + folder.string()});
+  }
+  if (std::filesystem::is_directory(path, ignored)) {
+    return Error(StatusCode::kFailedPrecondition, path + " is a folder",
+                 {"STORE_CANNOT_OPEN", path, "name a file"});
+  }
+  if (options.read_only && !std::filesystem::exists(path, ignored)) {
+    return Error(StatusCode::kNotFound, "there is no file " + path,
+                 {"STORE_MISSING", path, "check the name"});
+  }
+  return options.read_only ? absl::OkStatus() : MakeFile(path);
+}
+
+class SqliteStore : public Store {
+ public:
+  SqliteStore(SqliteOptions options, WalLimits limits)
+      : options_(std::move(options)), limits_(limits) {}
+
+  Status Open() {
+    TRY(CheckPath(options_));
+    if (options_.read_only) {
+      TRY(Read());
+      return absl::OkStatus();
+    }
+    writer_ = TRY(Connection::Open(OptionsFor(Access::kReadWrite)));
+    TRY(CheckFile(*writer_, options_.path, Newest()));  // Before anything is changed.
+    TRY(
+        writer_->Run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+                     "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 33554432;"));
+    TRY(writer_->Begin());
+    const Status prepared = Prepare();
+    if (!prepared.ok()) {
+      tables_.reset();
+      writer_->Rollback();
+      return prepared;
+    }
+    TRY(writer_->Commit());
+    return writer_->Checkpoint();  // A crash may have left a long log.
+  }
+
+  StatusOr<std::vector<StudyName>> List() override {
+    const std::unique_ptr<Connection> connection = TRY(Read());
+    Prepared rows = TRY(connection->Prepare("SELECT study, name FROM studies ORDER BY study"));
+    std::vector<StudyName> names;
+    while (TRY(rows.Step())) names.push_back({rows.Int(0), rows.Text(1)});
+    return names;
+  }
+
+  StatusOr<StudyId> LastId() override {
+    const std::unique_ptr<Connection> connection = TRY(Read());
+    return connection->Query(
+        "SELECT max(coalesce((SELECT max(study) FROM log), 0), "
+        "coalesce((SELECT max(study) FROM deleted), 0))");
+  }
+
+  StatusOr<StudyData> Load(StudyId study) override {
+    const std::unique_ptr<Connection> connection = TRY(Read());
+    TRY(connection->Run("BEGIN"));  // The log and its measurements of one moment.
+    Prepared gone = TRY(connection->Prepare("SELECT 1 FROM deleted WHERE study = ?"));
+    if (TRY(gone.Bind(1, study).Step())) return NoSuchStudy(study);
+    LogReader reader = TRY(LogReader::Open(*connection, study));
+    EncodedRecord record;
+    Replay replay;
+    while (TRY(reader.Next(record))) TRY(replay.Add(record));
+    if (replay.state().log_position == 0) return NoSuchStudy(study);
+    return std::move(replay.state());
+  }
+
+  Status Append(std::span<const LogRecord> records) override {
+    if (options_.read_only) {
+      return Error(StatusCode::kFailedPrecondition, options_.path + " was opened read-only",
+                   {"STORE_READ_ONLY", options_.path, "ask the process that owns the file"});
+    }
+    if (!lost_.ok()) return lost_;
+    TRY(CheckWal());
+    LogTails::Tails changed = TRY(tails_.Check(records));
+    const Status written = Write(records);
+    if (!written.ok()) return Judge(written);
+    tails_.Keep(std::move(changed));
+    CheckpointIfLong();
+    return absl::OkStatus();
+  }
+
+  void Idle() override {
+    if (options_.read_only || !lost_.ok()) return;
+    const auto until = std::chrono::steady_clock::now() + kPurgeSlice;
+    StatusOr<bool> more = true;
+    while (more.ok() && *more && std::chrono::steady_clock::now() < until) more = Purge();
+    if (!more.ok()) {
+      writer_->Rollback();
+      Judge(more.status()).IgnoreError();
+    }
+    if (writer_->wal_bytes() > 0) Checkpoint();
+  }
+
+ private:
+  static int64_t Newest() { return static_cast<int64_t>(Migrations().size()); }
+
+  Connection::Options OptionsFor(Access access) const {
+    return {options_.path, access, static_cast<int>(options_.busy_timeout.count()), options_.vfs};
+  }
+
+  StatusOr<std::unique_ptr<Connection>> Read() const {
+    std::unique_ptr<Connection> connection = TRY(Connection::Open(OptionsFor(Access::kReadOnly)));
+    TRY(CheckFileForReading(*connection, options_.path, Newest()));
+    return connection;
+  }
+
+  // In the transaction of Open.
+  Status Prepare() {
+    const Derived derived = TRY(Migrate(*writer_, options_.path, Migrations()));
+    tables_ = TRY(Tables::Create(*writer_));
+    if (derived == Derived::kMustRebuild) TRY(tables_->Rebuild());
+    Prepared studies = TRY(writer_->Prepare(
+        "SELECT study, name, (SELECT max(position) FROM log WHERE log.study = studies.study) "
+        "FROM studies"));
+    LogTails::Tails tails;
+    while (TRY(studies.Step())) tails[studies.Int(0)] = {studies.Int(2), studies.Text(1), false};
+    Prepared gone = TRY(writer_->Prepare("SELECT study FROM deleted"));
+    while (TRY(gone.Step())) tails[gone.Int(0)] = {0, "", true};
+    tails_.Keep(std::move(tails));
+    return absl::OkStatus();
+  }
+
+  Status Write(std::span<const LogRecord> records) {
+    TRY(writer_->Begin());
+    for (const LogRecord& record : records) {
+      const Status status = tables_->Write(record);
+      if (status.ok()) continue;
+      writer_->Rollback();
+      return status;
+    }
+    return writer_->Commit();
+  }
+
+  // What the caller may go on from is passed on; after anything else the store must not be used:
+  // what a failed sync left on the disk is unknown.
+  Status Judge(const Status& status) {
+    if (absl::IsUnavailable(status) || absl::IsAlreadyExists(status)) return status;
+    lost_ = absl::IsDataLoss(status)
+                ? status
+                : Error(StatusCode::kDataLoss, std::string(status.message()), DetailOf(status));
+    return lost_;
+  }
+
+  Status CheckWal() {
+    if (writer_->wal_bytes() <= limits_.refuse_bytes) return absl::OkStatus();
+    Checkpoint();
+    if (!lost_.ok()) return lost_;
+    if (writer_->wal_bytes() <= limits_.refuse_bytes) return absl::OkStatus();
+    return Error(StatusCode::kUnavailable,
+                 options_.path + "-wal has grown to " + std::to_string(writer_->wal_bytes()) +
+                     " bytes, because a program has been reading the file all the time",
+                 {"STORE_WAL_LIMIT", options_.path,
+                  "end the program that reads it (fuser " + options_.path + "-wal)"});
+  }
+
+  // Where a reader keeps the log from being emptied, only after it has grown by as much again.
+  void CheckpointIfLong() {
+    if (writer_->wal_bytes() < wal_after_checkpoint_) wal_after_checkpoint_ = 0;
+    if (writer_->wal_bytes() > wal_after_checkpoint_ + limits_.checkpoint_bytes) Checkpoint();
+  }
+
+  void Checkpoint() {
+    const Status status = writer_->Checkpoint();
+    wal_after_checkpoint_ = writer_->wal_bytes();
+    if (!status.ok()) Judge(status).IgnoreError();  // Busy or full: the next one.
+  }
+
+  // True while there is more.
+  StatusOr<bool> Purge() {
+    Prepared next = TRY(writer_->Prepare("SELECT study FROM deleted WHERE purged = 0 LIMIT 1"));
+    if (!TRY(next.Step())) return false;
+    const StudyId study = next.Int(0);
+    next.Reset();
+    TRY(writer_->Begin());
+    bool found = false;
+    for (const char* sql : kPurge) {
+      Prepared statement = TRY(writer_->Prepare(sql));
+      TRY(statement.Bind(1, study).Run());
+      found = found || writer_->changes() > 0;
+    }
+    if (!found) {
+      Prepared done = TRY(writer_->Prepare("UPDATE deleted SET purged = 1 WHERE study = ?"));
+      TRY(done.Bind(1, study).Run());
+    }
+    TRY(writer_->Commit());
+    return true;
+  }
+
+  const SqliteOptions options_;
+  const WalLimits limits_;
+  std::unique_ptr<Connection> writer_;  // Before tables_, whose statements it must outlive.
+  std::unique_ptr<Tables> tables_;
+  LogTails tails_;
+  Status lost_;
+  int64_t wal_after_checkpoint_ = 0;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const SqliteOptions& options) {
+  return OpenSqliteStore(options, WalLimits{});
+}
+
+StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const SqliteOptions& options,
+                                                 const WalLimits& limits) {
+  auto store = std::make_unique<SqliteStore>(options, limits);
+  TRY(store->Open());
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace jizi::tuner
