@@ -342,9 +342,14 @@ class ParameterReader {
     if (probabilities != nullptr && !ReadWeights(*probabilities, weights)) return std::nullopt;
     CategoricalDomain domain;
     bool repeated = false;
+    bool impossible = false;
     for (size_t i = 0; i < list->items.size(); ++i) {
       auto value = reader_.Value(list->items[i], name_ + ": values");
       if (!value) return std::nullopt;
+      if (weights[i] == 0) {
+        impossible = true;
+        continue;
+      }
       const auto there = std::find(domain.values.begin(), domain.values.end(), *value);
       if (there != domain.values.end()) {
         domain.probabilities[static_cast<size_t>(there - domain.values.begin())] += weights[i];
@@ -353,6 +358,9 @@ class ParameterReader {
       }
       domain.values.push_back(*std::move(value));
       domain.probabilities.push_back(weights[i]);
+    }
+    if (impossible) {
+      reader_.Note(list->line, name_ + ": a value has the probability 0; it is left out");
     }
     if (repeated) {
       reader_.Note(list->line,

@@ -55,14 +55,14 @@ void ReadCondition(const YamlNode& child_key, ParameterSpec& child, const YamlNo
   for (const YamlNode& item : list) {
     const auto value = reader.Value(item, where);
     if (!value) return;
-    const ParamValue fitted = Fitted(parent->domain, *value);
-    if (!Check(Space{{alone}}, {{parent->name, fitted}}).ok()) {
+    const Params fitted = Coerce(Space{{alone}}, {{parent->name, *value}});
+    if (!Check(Space{{alone}}, fitted).ok()) {
       reader.faults.Add(
-          item.line, where + ": " + Shown(parent->name) + " is never " + Shown(ToJsonText(fitted)),
+          item.line, where + ": " + Shown(parent->name) + " is never " + Shown(ToJsonText(*value)),
           "name values that it can have");
       return;
     }
-    condition.any_of.push_back(fitted);
+    condition.any_of.push_back(fitted.at(parent->name));
   }
   child.when.push_back(std::move(condition));
 }

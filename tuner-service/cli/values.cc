@@ -1,6 +1,5 @@
 #include "tuner-service/cli/values.h"
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -26,26 +25,6 @@ const ParameterSpec* FindSpec(const Space& space, const std::string& name) {
   return nullptr;
 }
 
-// One of the values of the list that equals it when the types of numbers are not looked at.
-ParamValue SameNumber(const std::vector<ParamValue>& values, ParamValue value) {
-  if (std::find(values.begin(), values.end(), value) != values.end()) return value;
-  for (const ParamValue& candidate : values) {
-    const auto* integer = std::get_if<int64_t>(&candidate);
-    const auto* real = std::get_if<double>(&candidate);
-    const auto* given_integer = std::get_if<int64_t>(&value);
-    const auto* given_real = std::get_if<double>(&value);
-    if (integer != nullptr && given_real != nullptr &&
-        static_cast<double>(*integer) == *given_real) {
-      return candidate;
-    }
-    if (real != nullptr && given_integer != nullptr &&
-        *real == static_cast<double>(*given_integer)) {
-      return candidate;
-    }
-  }
-  return value;
-}
-
 std::optional<ParamValue> FromJson(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return std::nullopt;
@@ -66,56 +45,22 @@ std::optional<ParamValue> FromJson(const std::string& text) {
 bool Allows(const ParameterSpec& spec, const ParamValue& value) {
   ParameterSpec alone = spec;
   alone.when.clear();
-  return Check(Space{{alone}}, {{spec.name, value}}).ok();
+  const Space space{{alone}};
+  return Check(space, Coerce(space, {{spec.name, value}})).ok();
 }
 
 }  // namespace
 
-ParamValue Fitted(const Domain& domain, ParamValue value) {
-  if (const auto* numeric = std::get_if<NumericDomain>(&domain)) {
-    if (const auto* integer = std::get_if<int64_t>(&value);
-        integer != nullptr && !numeric->integral) {
-      return static_cast<double>(*integer);
-    }
-    if (const auto* real = std::get_if<double>(&value); real != nullptr && numeric->integral &&
-                                                        *real == std::floor(*real) &&
-                                                        std::abs(*real) < 9e15) {
-      return static_cast<int64_t>(*real);
-    }
-    return value;
-  }
-  if (const auto* categorical = std::get_if<CategoricalDomain>(&domain)) {
-    return SameNumber(categorical->values, std::move(value));
-  }
-  return SameNumber({std::get<ConstantDomain>(domain).value}, std::move(value));
-}
-
 StatusOr<Params> CompletePoint(const Space& space, const Params& given) {
-  for (const auto& [name, value] : given) {
-    if (FindSpec(space, name) == nullptr) {
-      return BadValue(name, "there is no parameter `" + Shown(name) + "`",
-                      MendForName(name, NamesOf(space)));
-    }
-  }
-  Params point;
+  Params point = Coerce(space, given);
+  Params before;
   for (const ParameterSpec& spec : space.parameters) {
-    const auto there = given.find(spec.name);
-    if (!IsActive(spec, point)) {
-      if (there == given.end()) continue;
-      return BadValue(spec.name,
-                      "the parameter " + Shown(spec.name) + " does not exist beside these values",
-                      "leave it out, or change " + Shown(spec.when.front().parent));
-    }
-    if (there != given.end()) {
-      point[spec.name] = Fitted(spec.domain, there->second);
-    } else if (const auto* constant = std::get_if<ConstantDomain>(&spec.domain)) {
-      point[spec.name] = constant->value;
-    } else {
-      return BadValue(spec.name, "the parameter " + Shown(spec.name) + " is missing",
-                      "give every parameter a value");
-    }
+    if (!IsActive(spec, before)) continue;
+    const auto* constant = std::get_if<ConstantDomain>(&spec.domain);
+    if (constant != nullptr) point.emplace(spec.name, constant->value);
+    if (const auto there = point.find(spec.name); there != point.end()) before.insert(*there);
   }
-  if (Status status = Check(space, point); !status.ok()) return status;
+  TRY(Check(space, point));
   return point;
 }
 
@@ -141,7 +86,7 @@ StatusOr<Params> ParseAssignments(const Space& space, const std::vector<std::str
     if (text == "True" || text == "False")
       value = ParamValue(text == "True");  // As programs get them.
     if (!value) value = FromJson(text);
-    const bool fits = value && Allows(*spec, Fitted(spec->domain, *value));
+    const bool fits = value && Allows(*spec, *value);
     // `name=3` for a choice of the texts "3" and "x": what is no other value of it may still be
     // text.
     given[name] = fits || (value && !Allows(*spec, ParamValue(text))) ? *value : ParamValue(text);

@@ -11,10 +11,7 @@
 
 namespace jizi::tuner {
 
-// The value with the type that the domain has, where nothing is lost by it; else as it is.
-ParamValue Fitted(const Domain& domain, ParamValue value);
-
-// A whole point of the space: fitted, with constants added, checked.
+// A whole point of the space: with the types that it wants, constants added, checked.
 StatusOr<Params> CompletePoint(const Space& space, const Params& given);
 
 // {"lr=0.1", "optimizer=sgd", "layers=[1,2]"}: JSON where it is JSON and fits, else text.

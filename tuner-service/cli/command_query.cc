@@ -1,0 +1,195 @@
+// command_query.cc - studies, trials, show, best, watch, export: what only reads.
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tuner-service/cli/commands.h"
+#include "tuner-service/cli/requests.h"
+#include "tuner-service/cli/show.h"
+#include "tuner-service/cli/signals.h"
+#include "tuner-service/cli/terminal.h"
+#include "tuner-service/cli/text.h"
+#include "tuner-service/cli/watcher.h"
+
+namespace jizi::tuner {
+namespace {
+
+StatusOr<Connection> ConnectToRead(const QueryOptions& options) {
+  const Target target = TRY(Resolved(options.target, options.study));
+  Connection connection = TRY(Connect(target, Purpose::kRead));
+  if (!connection.note.empty()) PrintError("jizi: " + connection.note);
+  return connection;
+}
+
+template <typename Message>
+void PrintJsonLines(const std::vector<Message>& messages) {
+  std::string text;
+  for (const Message& message : messages) text += Json(message) + "\n";
+  Print(text);
+}
+
+Status Studies(const QueryOptions& options) {
+  const Connection connection = TRY(ConnectToRead(options));
+  const auto studies = TRY(AllStudies(*connection.client));
+  if (options.json) {
+    PrintJsonLines(studies);
+  } else {
+    Print(studies.empty() ? "no studies\n" : StudiesTable(studies, Terminal().TableWidth()));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<v1::TrialState> StateOf(const std::string& name) {
+  std::vector<std::string> names;
+  for (int i = v1::TrialState_MIN + 1; i <= v1::TrialState_MAX; ++i) {
+    names.push_back(StateName(static_cast<v1::TrialState>(i)));
+    if (names.back() == name) return static_cast<v1::TrialState>(i);
+  }
+  return Error(StatusCode::kInvalidArgument, "there is no state `" + Shown(name) + "`",
+               {"BAD_STATE", name, MendForName(name, names)});
+}
+
+Status Trials(const QueryOptions& options, const TrialsOptions& wanted) {
+  v1::ListTrialsRequest request;
+  request.set_study(options.study);
+  for (const std::string& state : wanted.states) request.add_states(TRY(StateOf(state)));
+  const Connection connection = TRY(ConnectToRead(options));
+  const v1::Study study = TRY(GetStudy(*connection.client, options.study));
+  if (!wanted.sort.empty()) {
+    request.set_sort_metric(wanted.sort);
+    // The best first: by the metric's goal where the study names it, else the largest.
+    bool maximize = true;
+    for (int i = study.spec().metrics_size() - 1; i >= 0; --i) {
+      const v1::MetricSpec& metric = study.spec().metrics(i);
+      if (metric.name() == wanted.sort || (i == 0 && wanted.sort == "objective")) {
+        maximize = metric.goal() == v1::GOAL_MAXIMIZE;
+      }
+    }
+    request.set_descending(maximize);
+  }
+  const auto trials = TRY(AllTrials(*connection.client, request, wanted.top));
+  if (options.json) {
+    PrintJsonLines(trials);
+  } else {
+    Print(trials.empty() ? "no trials\n"
+                         : TrialsTable(study.spec(), trials, Terminal().TableWidth()));
+  }
+  return absl::OkStatus();
+}
+
+Status Show(const QueryOptions& options, int64_t id) {
+  const Connection connection = TRY(ConnectToRead(options));
+  const v1::Study study = TRY(GetStudy(*connection.client, options.study));
+  const v1::Trial trial = TRY(WholeTrial(*connection.client, options.study, id));
+  Print(options.json ? Json(trial) + "\n"
+                     : TrialInFull(study.spec(), trial, Terminal().TableWidth()));
+  return absl::OkStatus();
+}
+
+StatusOr<ExitCode> Best(const QueryOptions& options) {
+  const Connection connection = TRY(ConnectToRead(options));
+  const v1::Study study = TRY(GetStudy(*connection.client, options.study));
+  if (!study.has_best_trial()) {
+    PrintError("jizi: no trial of " + Shown(options.study) + " has a result yet");
+    return kExitNoResult;
+  }
+  const v1::Trial trial = TRY(WholeTrial(*connection.client, options.study, study.best_trial()));
+  Print(options.json ? Json(trial) + "\n" : BestTrial(study, trial));
+  return kExitOk;
+}
+
+bool IsOver(const v1::Study& study) {
+  const bool closed =
+      study.state() == v1::STUDY_STATE_FINISHED || study.state() == v1::STUDY_STATE_STOPPED;
+  return closed && study.counts().running() == 0;
+}
+
+StatusOr<ExitCode> Watch(const QueryOptions& options) {
+  Signals signals;
+  const Connection connection = TRY(ConnectToRead(options));
+  TRY(GetStudy(*connection.client, options.study));
+  Watcher watcher(*connection.client, options.study);
+  Terminal terminal;
+  LiveView view(terminal.interactive() ? LiveView::Lines::kEnds : LiveView::Lines::kProgress,
+                terminal.colours());
+  const auto now = [] {
+    return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
+  };
+  bool whole = false;  // The first snapshot may come in parts.
+  while (true) {
+    std::vector<std::string> lines;
+    const Status ended = watcher.ended();
+    for (const auto& change : watcher.Take()) {
+      if (options.json) {
+        Print(Json(change) + "\n");
+      }
+      const auto more = view.Fold(change, now());
+      lines.insert(lines.end(), more.begin(), more.end());
+      whole = !change.more();
+    }
+    if (!options.json) terminal.Draw(lines, view.Frame(now(), terminal.Size()));
+    if (!ended.ok()) return ended;
+    // Without its owner a file does not change.
+    const bool still = connection.local != nullptr && view.study().counts().running() == 0;
+    if (whole && (IsOver(view.study()) || still)) return kExitOk;
+    if (const auto signal = signals.Wait(std::chrono::milliseconds(250))) {
+      return *signal == SIGINT ? kExitInterrupted : kExitTerminated;
+    }
+  }
+}
+
+Status Export(const QueryOptions& options, ExportFormat format) {
+  const Connection connection = TRY(ConnectToRead(options));
+  const v1::Study study = TRY(GetStudy(*connection.client, options.study));
+  v1::ListTrialsRequest request;
+  request.set_study(options.study);
+  const auto trials = TRY(AllTrials(*connection.client, request, 0));
+  if (format == ExportFormat::kCsv) {
+    Print(TrialsCsv(study.spec(), trials));
+    return absl::OkStatus();
+  }
+  // One array, a trial a line, written as it goes: a study may be large.
+  Print("[");
+  for (size_t i = 0; i < trials.size(); ++i) {
+    const v1::Trial whole = TRY(WholeTrial(*connection.client, options.study, trials[i].id()));
+    Print((i == 0 ? "\n" : ",\n") + Json(whole));
+  }
+  Print("\n]\n");
+  return absl::OkStatus();
+}
+
+ExitCode Done(const Status& status) {
+  return status.ok() ? kExitOk : Complain(status);
+}
+ExitCode Done(const StatusOr<ExitCode>& code) {
+  return code.ok() ? *code : Complain(code.status());
+}
+
+}  // namespace
+
+ExitCode CommandStudies(const QueryOptions& options) {
+  return Done(Studies(options));
+}
+ExitCode CommandTrials(const QueryOptions& options, const TrialsOptions& trials) {
+  return Done(Trials(options, trials));
+}
+ExitCode CommandShow(const QueryOptions& options, int64_t trial) {
+  return Done(Show(options, trial));
+}
+ExitCode CommandBest(const QueryOptions& options) {
+  return Done(Best(options));
+}
+ExitCode CommandWatch(const QueryOptions& options) {
+  return Done(Watch(options));
+}
+ExitCode CommandExport(const QueryOptions& options, ExportFormat format) {
+  return Done(Export(options, format));
+}
+
+ExitCode Complain(const Status& status) {
+  PrintError("jizi: " + ForPeople(status));
+  return ExitCodeFor(status);
+}
+
+}  // namespace jizi::tuner

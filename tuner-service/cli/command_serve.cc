@@ -1,0 +1,115 @@
+// command_serve.cc - `jizi serve`: the owner of a database for workers on other machines.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "tuner-service/cli/commands.h"
+#include "tuner-service/cli/local_service.h"
+#include "tuner-service/cli/requests.h"
+#include "tuner-service/cli/signals.h"
+#include "tuner-service/cli/terminal.h"
+
+namespace jizi::tuner {
+namespace {
+
+constexpr std::chrono::milliseconds kLockWait{2000};
+constexpr std::chrono::milliseconds kDrain{10'000};
+constexpr int kTokenBytes = 32;
+
+bool IsUnix(const std::string& listen) {
+  return listen.rfind("unix:", 0) == 0;
+}
+
+bool IsLoopback(const std::string& listen) {
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+Status CheckListen(const ServeOptions& options) {
+  if (IsUnix(options.listen)) return absl::OkStatus();
+  if (options.listen.rfind(':') == std::string::npos) {
+    return Error(StatusCode::kInvalidArgument, "--listen " + options.listen + " has no port",
+                 {"BAD_ADDRESS", options.listen, "write HOST:PORT, or unix:/path"});
+  }
+  if (options.certificate_file.empty() != options.key_file.empty()) {
+    return Error(StatusCode::kInvalidArgument, "TLS needs both a certificate and a key",
+                 {"TLS_FILES", "", "give --tls-cert FILE and --tls-key FILE"});
+  }
+  const bool safe =
+      IsLoopback(options.listen) || !options.certificate_file.empty() || options.insecure;
+  if (safe) return absl::OkStatus();
+  return Error(StatusCode::kInvalidArgument,
+               "--listen " + options.listen +
+                   " is open to other machines, and the token would travel in the clear",
+               {"NEEDS_TLS", options.listen,
+                "give --tls-cert and --tls-key, or say --insecure on a network that you trust"});
+}
+
+// Made once, readable by its owner alone; kept over restarts, so that workers need no new one.
+StatusOr<std::string> TokenOf(const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd >= 0) {
+    const std::string line = RandomHex(kTokenBytes) + "\n";
+    const bool written =
+        write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && fsync(fd) == 0;
+    close(fd);
+    if (!written) unlink(path.c_str());
+  } else if (errno != EEXIST) {
+    return Error(StatusCode::kPermissionDenied,
+                 "cannot make the token file " + path + ": " + std::strerror(errno),
+                 {"TOKEN_FILE", path, "make its folder writable"});
+  }
+  std::ifstream file(path);
+  std::string token;
+  std::getline(file, token);
+  if (token.size() < 16) {
+    return Error(StatusCode::kFailedPrecondition, "the token file " + path + " holds no token",
+                 {"TOKEN_FILE", path, "remove it; a new one is made"});
+  }
+  return token;
+}
+
+StatusOr<ExitCode> Serve(const ServeOptions& options) {
+  Signals signals;
+  signal(SIGPIPE, SIG_IGN);
+  TRY(CheckListen(options));
+  const Target target = TRY(Resolved({options.database, "", "", ""}, ""));
+  const auto lock = TRY(OwnerLock::Take(target.database, kLockWait));
+  RemoveSocketFolder(lock->former().address);
+  // Its own socket is for --db of this user; workers come by --listen.
+  const auto service = TRY(LocalService::Start(target.database, LocalService::Access::kReadWrite));
+  ServerOptions server_options;
+  server_options.listen = options.listen;
+  server_options.certificate_file = options.certificate_file;
+  server_options.key_file = options.key_file;
+  const std::string token_file = target.database + ".token";
+  if (!IsUnix(options.listen)) server_options.token = TRY(TokenOf(token_file));
+  const auto server = TRY(Server::Start(service->engine(), server_options));
+  TRY(lock->Announce(service->address()));
+  Print("serving " + target.database + " on " + server->address() + "\n");
+  if (!server_options.token.empty()) {
+    Print("workers: JIZI_TOKEN_FILE=" + token_file + " jizi worker --server " + server->address() +
+          " SWEEP.yaml\n");
+  }
+  std::optional<int> signal;
+  while (!signal) signal = signals.Wait(std::chrono::milliseconds(1000));
+  Print("ending: answering what waits\n");
+  server->Shutdown(kDrain);
+  return kExitOk;
+}
+
+}  // namespace
+
+ExitCode CommandServe(const ServeOptions& options) {
+  umask(077);
+  const auto code = Serve(options);
+  return code.ok() ? *code : Complain(code.status());
+}
+
+}  // namespace jizi::tuner

@@ -1,0 +1,75 @@
+#pragma once
+// commands.h - one function a command of `jizi`; main.cc gives it what the command line said.
+// Each returns its exit code, having printed its result to stdout and its error to stderr.
+// Threads: from the main thread; Run, Worker and Serve before any other thread exists.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner-service/cli/connect.h"
+#include "tuner-service/cli/exit_code.h"
+
+namespace jizi::tuner {
+
+struct RunOptions {
+  std::string sweep_file;
+  Target target;  // No database and no server: <sweep stem>.db in this folder.
+  std::optional<int> workers;
+  std::optional<uint64_t> seed;
+  std::optional<int64_t> max_trials;
+  std::optional<std::chrono::duration<double>> timeout;
+  bool resume = false;
+  bool json = false;
+};
+ExitCode CommandRun(const RunOptions& options);
+// The same without a study of its own making: creates it or joins it, on a server.
+ExitCode CommandWorker(const RunOptions& options);
+
+struct ServeOptions {
+  std::string database;
+  std::string listen;
+  std::string certificate_file;
+  std::string key_file;
+  bool insecure = false;
+};
+ExitCode CommandServe(const ServeOptions& options);
+
+struct CheckOptions {
+  std::string sweep_file;
+  bool json = false;
+};
+ExitCode CommandCheck(const CheckOptions& options);
+
+struct QueryOptions {
+  Target target;
+  std::string study;
+  bool json = false;
+};
+ExitCode CommandStudies(const QueryOptions& options);
+ExitCode CommandBest(const QueryOptions& options);
+ExitCode CommandShow(const QueryOptions& options, int64_t trial);
+ExitCode CommandWatch(const QueryOptions& options);
+
+struct TrialsOptions {
+  std::string sort;
+  std::vector<std::string> states;
+  int64_t top = 0;  // 0: all.
+};
+ExitCode CommandTrials(const QueryOptions& options, const TrialsOptions& trials);
+
+enum class ExportFormat { kCsv, kJson };
+ExitCode CommandExport(const QueryOptions& options, ExportFormat format);
+
+ExitCode CommandEnqueue(const QueryOptions& options, const std::vector<std::string>& assignments);
+ExitCode CommandRetry(const QueryOptions& options, const std::vector<int64_t>& trials);
+enum class StudyAction { kPause, kResume, kStop };
+ExitCode CommandSetState(const QueryOptions& options, StudyAction action);
+ExitCode CommandDelete(const QueryOptions& options);
+
+// "jizi: what; mend" on stderr, and the exit code for it.
+ExitCode Complain(const Status& status);
+
+}  // namespace jizi::tuner

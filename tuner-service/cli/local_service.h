@@ -1,0 +1,42 @@
+#pragma once
+// local_service.h - the service in this process: store, engine, and a server on a Unix socket in a
+// folder of mode 0700. A store that is lost ends the process with kExitDatabase (docs/contracts.md,
+// 3); the supervisor then ends the trials. Fails: what the store, the engine and the server say.
+// Threads: from one thread.
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "proto/client.h"
+#include "tuner-service/cli/owner.h"
+#include "tuner-service/engine/engine.h"
+#include "tuner-service/rpc/server.h"
+
+namespace jizi::tuner {
+
+class LocalService {
+ public:
+  enum class Access { kReadWrite, kReadOnly };
+
+  // The lock stays with the caller.
+  static StatusOr<std::unique_ptr<LocalService>> Start(const std::string& database, Access access);
+  ~LocalService();  // Shutdown, and the socket's folder is removed.
+  LocalService(const LocalService&) = delete;
+  LocalService& operator=(const LocalService&) = delete;
+
+  const std::string& address() const { return address_; }
+  Engine& engine() { return *engine_; }
+
+ private:
+  LocalService() = default;
+  std::string folder_;
+  std::string address_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Server> server_;
+};
+
+// Of an owner that was killed: only what LocalService makes, and only if it is ours.
+void RemoveSocketFolder(const std::string& address);
+
+}  // namespace jizi::tuner

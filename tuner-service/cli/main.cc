@@ -1,0 +1,234 @@
+// main.cc - the command line of `jizi`: what it takes, its help, and which command gets it. CLI11
+// is called here alone.
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "tuner-service/cli/commands.h"
+#include "tuner-service/cli/terminal.h"
+#include "tuner-service/cli/text.h"
+
+namespace jizi::tuner {
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  jizi check sweep.yaml                       judge a sweep file
+  jizi run sweep.yaml --workers 2             run it here; results go to sweep.db
+  jizi run sweep.yaml --resume                go on after Ctrl-C, a crash, or with a raised run_cap
+  jizi best sweep                             the best trial so far, also while it runs
+  jizi trials sweep --sort val_accuracy --top 5
+  jizi serve --db team.db                     a server; then on any host:
+  jizi worker --server HOST:8470 sweep.yaml
+
+STUDY is the study's name: `name:` in the sweep file, else the file's stem. Without --db and --server, STUDY.db in this folder is used.
+
+Exit codes: 0 done; 1 ended without a result; 2 wrong command line, sweep file or value; 3 no service, or the file's owner is silent;
+4 refused (exists, does not exist, or its state forbids it); 5 the database is damaged or lost; 130 Ctrl-C; 143 SIGTERM.)";
+
+// The command line's own state: options fill it, the chosen command reads it.
+struct Line {
+  RunOptions run;
+  ServeOptions serve{"jizi.db", "127.0.0.1:8470", "", "", false};
+  CheckOptions check;
+  QueryOptions query;
+  TrialsOptions trials;
+  int64_t trial = 0;
+  std::vector<int64_t> retry;
+  std::vector<std::string> assignments;
+  std::string format = "csv";
+  std::string timeout;
+};
+
+void AddServer(CLI::App& command, Target& target) {
+  command.add_option("--server", target.server, "Work with a server: HOST:PORT or unix:/path");
+  command.add_option("--token-file", target.token_file, "Its token (else JIZI_TOKEN_FILE)");
+  command.add_option("--ca-file", target.ca_file,
+                     "PEM that its TLS certificate is checked with (else JIZI_CA_FILE)");
+}
+
+CLI::App* AddQuery(CLI::App& app, Line& line, const std::string& name, const std::string& about,
+                   bool study = true) {
+  CLI::App* command = app.add_subcommand(name, about);
+  if (study) command->add_option("STUDY", line.query.study, "The study's name")->required();
+  auto* database =
+      command->add_option("--db", line.query.target.database,
+                          "Work with this database, or with the `run` or `serve` that owns it");
+  AddServer(*command, line.query.target);
+  command->get_option("--server")->excludes(database);
+  command->add_flag("--json", line.query.json,
+                    "One JSON object a line, with the proto's field names");
+  return command;
+}
+
+void AddRunOptions(CLI::App& command, Line& line) {
+  command.add_option("SWEEP", line.run.sweep_file, "The sweep file (YAML)")->required();
+  command
+      .add_option("--workers", line.run.workers,
+                  "Trials at a time (else `jizi: {workers: N}`, else 1)")
+      ->check(CLI::Range(1, 1000));
+  command.add_flag("--json", line.run.json,
+                   "Changes and the best trial as JSON, one object a line");
+}
+
+void AddRun(CLI::App& app, Line& line) {
+  CLI::App* run =
+      app.add_subcommand("run", "Run a sweep: every trial, a live view, then the best one");
+  AddRunOptions(*run, line);
+  auto* database = run->add_option("--db", line.run.target.database,
+                                   "Database file (else <sweep>.db in this folder)");
+  AddServer(*run, line.run.target);
+  run->get_option("--server")->excludes(database);
+  run->add_option("--seed", line.run.seed, "Of the scheduler (else `jizi: {seed: S}`, else 0)");
+  run->add_option("--max-trials", line.run.max_trials, "Instead of run_cap")
+      ->check(CLI::PositiveNumber);
+  run->add_option("--timeout", line.timeout,
+                  "Stop gently after this time (90s, 15m, 2h); --resume goes on");
+  run->add_flag("--resume", line.run.resume, "Create the study or continue it");
+  run->footer(
+      "Examples:\n  jizi run sweep.yaml --workers 4\n  jizi run sweep.yaml --max-trials 40 "
+      "--resume\n  jizi run sweep.yaml --server "
+      "10.0.0.5:8470 --token-file team.db.token\nCtrl-C once stops gently (unfinished trials are "
+      "queued again), twice kills.");
+  CLI::App* worker =
+      app.add_subcommand("worker", "Run trials of a server's study; creates the study or joins it");
+  AddRunOptions(*worker, line);
+  AddServer(*worker, line.run.target);
+  worker->get_option("--server")->required();
+  worker->footer(
+      "Example:\n  JIZI_TOKEN_FILE=team.db.token jizi worker --server 10.0.0.5:8470 sweep.yaml "
+      "--workers 8\n"
+      "A worker starts the command of its own sweep file and nothing else.");
+}
+
+void AddServe(CLI::App& app, Line& line) {
+  CLI::App* serve =
+      app.add_subcommand("serve", "Serve a database to workers on this and other hosts");
+  serve->add_option("--db", line.serve.database, "Database file")->capture_default_str();
+  serve->add_option("--listen", line.serve.listen, "HOST:PORT (port 0 picks one) or unix:/path")
+      ->capture_default_str();
+  serve->add_option("--tls-cert", line.serve.certificate_file, "PEM certificate; with --tls-key");
+  serve->add_option("--tls-key", line.serve.key_file, "PEM private key");
+  serve->add_flag("--insecure", line.serve.insecure,
+                  "Allow other hosts without TLS: the token travels in the clear");
+  serve->footer(
+      "Examples:\n  jizi serve --db team.db\n  jizi serve --db team.db --listen 0.0.0.0:8470 "
+      "--tls-cert c.pem --tls-key k.pem\n"
+      "Over TCP every call needs the token of FILE.token, which is made on the first start.");
+}
+
+void AddQueries(CLI::App& app, Line& line) {
+  AddQuery(app, line, "studies", "List studies", false);
+  CLI::App* trials = AddQuery(app, line, "trials", "List a study's trials");
+  trials->add_option("--sort", line.trials.sort,
+                     "By a metric's last value, the best first (\"objective\": the study's)");
+  trials->add_option("--top", line.trials.top, "Only the first K")->check(CLI::PositiveNumber);
+  trials
+      ->add_option("--state", line.trials.states,
+                   "Only these: queued, running, paused, completed, stopped, infeasible, failed")
+      ->delimiter(',');
+  trials->footer("Example:\n  jizi trials sweep --sort val_accuracy --top 5 --state completed");
+  CLI::App* show = AddQuery(app, line, "show", "Everything about one trial");
+  show->add_option("TRIAL", line.trial, "The trial's number")->required();
+  AddQuery(app, line, "best", "The best trial and its parameters");
+  AddQuery(app, line, "watch", "Follow a study until it ends");
+  CLI::App* exported = AddQuery(app, line, "export", "All trials, for other programs");
+  exported
+      ->add_option("--format", line.format,
+                   "csv (a row a trial) or json (an array, with every measurement)")
+      ->check(CLI::IsMember({"csv", "json"}))
+      ->capture_default_str();
+  exported->footer("Example:\n  jizi export sweep --format csv > trials.csv");
+}
+
+void AddChanges(CLI::App& app, Line& line) {
+  CLI::App* enqueue = AddQuery(app, line, "enqueue",
+                               "Add a trial with parameters of your choice; it runs before others");
+  enqueue->add_option("NAME=VALUE", line.assignments, "Every parameter but constants")->required();
+  enqueue->footer("Example:\n  jizi enqueue sweep lr=0.1 batch_size=512 optimizer=sgd");
+  CLI::App* retry = AddQuery(app, line, "retry", "Queue failed trials again");
+  retry->add_option("TRIAL", line.retry, "Which (else all that failed)");
+  AddQuery(app, line, "pause", "Hand out no new trials; running ones go on");
+  AddQuery(app, line, "resume", "Hand out trials again");
+  AddQuery(app, line, "stop", "Tell running trials to stop, and start no more");
+  AddQuery(app, line, "delete", "Delete a study from its database");
+}
+
+ExitCode Dispatch(const std::string& name, Line& line) {
+  if (name == "run") return CommandRun(line.run);
+  if (name == "worker") return CommandWorker(line.run);
+  if (name == "serve") return CommandServe(line.serve);
+  if (name == "check") return CommandCheck(line.check);
+  if (name == "studies") return CommandStudies(line.query);
+  if (name == "trials") return CommandTrials(line.query, line.trials);
+  if (name == "show") return CommandShow(line.query, line.trial);
+  if (name == "best") return CommandBest(line.query);
+  if (name == "watch") return CommandWatch(line.query);
+  if (name == "export")
+    return CommandExport(line.query,
+                         line.format == "csv" ? ExportFormat::kCsv : ExportFormat::kJson);
+  if (name == "enqueue") return CommandEnqueue(line.query, line.assignments);
+  if (name == "retry") return CommandRetry(line.query, line.retry);
+  if (name == "pause") return CommandSetState(line.query, StudyAction::kPause);
+  if (name == "resume") return CommandSetState(line.query, StudyAction::kResume);
+  if (name == "stop") return CommandSetState(line.query, StudyAction::kStop);
+  CHECK(name == "delete");
+  return CommandDelete(line.query);
+}
+
+// CLI11 names the argument that it does not know; the nearest command is for us to find.
+std::string MendForCommandLine(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first.empty() || std::find(names.begin(), names.end(), first) != names.end()) {
+    return "see jizi " + (first.empty() ? "" : first + " ") + "--help";
+  }
+  return MendForName(first, names) + " (jizi --help)";
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Jizi tunes large-batch training jobs: a sweep file in, the best hyper-parameters out.",
+      "jizi");
+  app.set_version_flag("--version", "jizi " JIZI_VERSION);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  app.get_formatter()->column_width(34);
+  Line line;
+  AddRun(app, line);
+  CLI::App* check =
+      app.add_subcommand("check", "Judge a sweep file; print its space and three sample trials");
+  check->add_option("SWEEP", line.check.sweep_file, "The sweep file (YAML)")->required();
+  check->add_flag("--json", line.check.json,
+                  "The resolved study, then the samples, one JSON object a line");
+  AddServe(app, line);
+  AddQueries(app, line);
+  AddChanges(app, line);
+  try {
+    app.parse(argc, argv);
+    if (!line.timeout.empty()) {
+      const auto timeout = ParseDuration(line.timeout);
+      if (!timeout.ok()) {
+        PrintError("jizi: --timeout: " + ForPeople(timeout.status()));
+        return kExitUsage;
+      }
+      line.run.timeout = *timeout;
+    }
+  } catch (const CLI::Success& help) {
+    app.exit(help);
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    PrintError("jizi: " + std::string(error.what()) + "; " + MendForCommandLine(app, argc, argv));
+    return kExitUsage;
+  }
+  return Dispatch(app.get_subcommands().front()->get_name(), line);
+}
+
+}  // namespace
+}  // namespace jizi::tuner
+
+int main(int argc, char** argv) {
+  return jizi::tuner::Main(argc, argv);
+}

@@ -1,0 +1,217 @@
+#include "tuner-service/cli/session.h"
+
+#include <utility>
+
+#include "base/mutex.h"
+#include "tuner-service/cli/connect.h"
+#include "tuner-service/cli/requests.h"
+#include "tuner-service/cli/show.h"
+#include "tuner-service/cli/terminal.h"
+#include "tuner-service/cli/text.h"
+#include "tuner-service/cli/view.h"
+#include "tuner-service/cli/watcher.h"
+#include "tuner-service/rpc/convert.h"
+#include "tuner-service/workers/worker.h"
+
+namespace jizi::tuner {
+namespace {
+
+using std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kTick{100};  // Signals are seen within it.
+constexpr std::chrono::milliseconds kRedraw{250};
+constexpr std::chrono::milliseconds kLastChanges{
+    2000};  // For the stream to bring what is durable already.
+
+WallTime Now() {
+  return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
+}
+
+// What the worker says, from any of its threads, until the view prints it.
+class NoteBox {
+ public:
+  void Add(const std::string& note) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (notes_.size() < kMost) notes_.push_back(note);
+  }
+  std::vector<std::string> Take() EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return std::exchange(notes_, {});
+  }
+
+ private:
+  static constexpr size_t kMost = 1000;
+  Mutex mutex_;
+  std::vector<std::string> notes_ GUARDED_BY(mutex_);
+};
+
+StatusOr<v1::Study> CreateStudy(Client& client, const Sweep& sweep, bool resume) {
+  v1::CreateStudyRequest request;
+  *request.mutable_spec() = ToWire(sweep.study);
+  request.set_request_id(RandomHex(16));
+  request.set_resume(resume);
+  auto response = TRY(client.Call(&v1::TuneService::Stub::CreateStudy, request, kCallDeadline));
+  // The request ids are fixed, so that a run that was killed in between enqueues them once.
+  for (size_t i = 0; i < sweep.first_trials.size(); ++i) {
+    if (response.study().state() != v1::STUDY_STATE_ACTIVE) break;
+    v1::EnqueueTrialRequest enqueue;
+    enqueue.set_study(sweep.study.name);
+    enqueue.set_request_id("jizi-defaults-" + std::to_string(i));
+    for (const auto& [name, value] : sweep.first_trials[i])
+      (*enqueue.mutable_params())[name] = ToWire(value);
+    TRY(client.Call(&v1::TuneService::Stub::EnqueueTrial, enqueue, kCallDeadline));
+  }
+  return std::move(*response.mutable_study());
+}
+
+class Session {
+ public:
+  Session(const Sweep& sweep, const SessionOptions& options, Client& client, Signals& signals)
+      : sweep_(sweep),
+        options_(options),
+        client_(client),
+        signals_(signals),
+        view_(terminal_.interactive() ? LiveView::Lines::kEnds : LiveView::Lines::kProgress,
+              terminal_.colours()) {}
+
+  StatusOr<ExitCode> Run(Supervisor& supervisor) {
+    WorkerOptions worker_options;
+    worker_options.service = options_.service;
+    worker_options.study = sweep_.study.name;
+    worker_options.launch = sweep_.launch;
+    worker_options.slots = options_.slots;
+    worker_options.folder = options_.trials_folder;
+    worker_options.prefix = options_.worker_prefix;
+    worker_options.note = [this](const std::string& note) { notes_.Add(note); };
+    Watcher watcher(client_, sweep_.study.name);
+    std::unique_ptr<Worker> worker = TRY(Worker::Start(std::move(worker_options), supervisor));
+    const auto begin = steady_clock::now();
+    auto drawn = begin - kRedraw;
+    while (!worker->WaitFor(kTick)) {
+      while (const auto signal = signals_.Wait(std::chrono::milliseconds(0)))
+        HandleSignal(*signal, *worker);
+      if (options_.timeout && !stopping_ && steady_clock::now() - begin > *options_.timeout) {
+        Say("the time of --timeout is over: stopping");
+        stopping_ = true;
+        worker->Stop(Worker::StopMode::kGently);
+      }
+      if (steady_clock::now() - drawn < kRedraw) continue;
+      drawn = steady_clock::now();
+      Update(watcher);
+    }
+    const Status ended = worker->Wait();
+    worker.reset();
+    CatchUp(watcher);
+    terminal_.EraseFrame();
+    if (!ended.ok() && !signal_) return ended;
+    return Summary();
+  }
+
+ private:
+  void HandleSignal(int signal, Worker& worker) {
+    if (signal_ && signal == SIGINT) {
+      Say("killing the trials");
+      worker.Stop(Worker::StopMode::kKill);
+    } else if (!signal_) {
+      signal_ = signal;
+      Say("stopping: trials get SIGTERM and " + ShowDuration(sweep_.launch.grace) +
+          " to save; unfinished ones are queued again (Ctrl-C once more kills)");
+      if (!stopping_) worker.Stop(Worker::StopMode::kGently);
+      stopping_ = true;
+    }
+  }
+
+  // JSON has stdout to itself.
+  void Say(const std::string& line) {
+    if (options_.json) {
+      PrintError(line);
+    } else {
+      terminal_.Draw({line}, view_.Frame(Now(), terminal_.Size()));
+    }
+  }
+
+  void Update(Watcher& watcher) {
+    std::vector<std::string> lines = notes_.Take();
+    for (std::string& line : lines) line = Fit(line, 1000);
+    if (options_.json) {
+      for (const std::string& line : lines) PrintError(line);
+      lines.clear();
+    }
+    for (const auto& change : watcher.Take()) {
+      if (options_.json) Print(Json(change) + "\n");
+      const auto more = view_.Fold(change, Now());
+      lines.insert(lines.end(), more.begin(), more.end());
+      position_ = change.log_position();
+    }
+    if (watcher.away() != away_) {
+      away_ = !away_;
+      lines.emplace_back(away_ ? "the service does not answer; trials go on, and it is asked again"
+                               : "the service is back");
+    }
+    if (!options_.json) terminal_.Draw(lines, view_.Frame(Now(), terminal_.Size()));
+  }
+
+  // The last ends are durable before the worker hears of them, but may still be on their way here.
+  void CatchUp(Watcher& watcher) {
+    const auto study = GetStudy(client_, sweep_.study.name);
+    const auto deadline = steady_clock::now() + kLastChanges;
+    do {
+      Update(watcher);
+    } while (study.ok() && position_ < study->log_position() && steady_clock::now() < deadline &&
+             watcher.ended().ok() && !signals_.Wait(std::chrono::milliseconds(20)));
+  }
+
+  StatusOr<ExitCode> Summary() {
+    const v1::Study study = TRY(GetStudy(client_, sweep_.study.name));
+    const bool measured = study.has_best_trial();
+    const bool over = study.state() == v1::STUDY_STATE_FINISHED;
+    std::string text;
+    if (measured) {
+      const v1::Trial best = TRY(WholeTrial(client_, sweep_.study.name, study.best_trial()));
+      text = BestTrial(study, best);
+      if (options_.json) Print(Json(best) + "\n");
+    } else if (study.spec().metrics_size() > 0) {
+      text = "no trial has a result\n";
+    }
+    text += Fit(study.spec().name(), 60) + " is " + StateName(study.state());
+    if (!study.state_why().empty()) text += ": " + Fit(study.state_why(), 300);
+    text += "; " + std::to_string(EndedTrials(study.counts())) + " trials have ended";
+    if (study.counts().failed() > 0)
+      text += ", " + std::to_string(study.counts().failed()) + " of them failed";
+    text += "\n";
+    if (!options_.database.empty()) text += "everything is in " + options_.database + "\n";
+    if (!over) {
+      text += "to go on: " + options_.how_to_go_on + "\n";
+    } else if (study.counts().failed() > 0) {
+      text += "to try the failed ones again: jizi retry " + sweep_.study.name +
+              (options_.database.empty() ? "" : " --db " + options_.database) + ", then " +
+              options_.how_to_go_on + "\n";
+    }
+    options_.json ? PrintError(text) : Print(text);
+    if (signal_) return *signal_ == SIGINT ? kExitInterrupted : kExitTerminated;
+    const bool result = study.spec().metrics_size() > 0 ? measured : study.counts().completed() > 0;
+    return result ? kExitOk : kExitNoResult;
+  }
+
+  const Sweep& sweep_;
+  const SessionOptions& options_;
+  Client& client_;
+  Signals& signals_;
+  Terminal terminal_;
+  LiveView view_;
+  NoteBox notes_;
+  std::optional<int> signal_;  // The first one.
+  bool stopping_ = false;
+  bool away_ = false;
+  int64_t position_ = 0;
+};
+
+}  // namespace
+
+StatusOr<ExitCode> RunSession(const Sweep& sweep, const SessionOptions& options,
+                              Supervisor& supervisor, Signals& signals) {
+  const std::unique_ptr<Client> client = TRY(Client::Connect(options.service));
+  TRY(CreateStudy(*client, sweep, options.resume));
+  return Session(sweep, options, *client, signals).Run(supervisor);
+}
+
+}  // namespace jizi::tuner

@@ -1,0 +1,26 @@
+#include "tuner-service/cli/signals.h"
+
+#include <ctime>
+
+namespace jizi::tuner {
+
+Signals::Signals() {
+  sigemptyset(&set_);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, number);
+  pthread_sigmask(SIG_BLOCK, &set_, &before_);
+}
+
+Signals::~Signals() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+std::optional<int> Signals::Wait(std::chrono::milliseconds timeout) {
+  const timespec time = {static_cast<time_t>(timeout.count() / 1000),
+                         static_cast<long>(timeout.count() % 1000) * 1'000'000};
+  const int number = sigtimedwait(&set_, nullptr, &time);
+  if (number < 0)
+    return std::nullopt;  // The deadline, or EINTR of another signal: the caller loops.
+  return number;
+}
+
+}  // namespace jizi::tuner

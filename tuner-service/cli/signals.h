@@ -1,0 +1,29 @@
+#pragma once
+// signals.h - SIGINT, SIGTERM and SIGHUP as something to ask for, not as handlers.
+// They are blocked in the thread that makes the object and in all that it starts afterwards: make
+// it after the supervisor was forked and before any other thread. Threads: from the thread that
+// made it.
+
+#include <signal.h>
+
+#include <chrono>
+#include <optional>
+
+namespace jizi::tuner {
+
+class Signals {
+ public:
+  Signals();
+  ~Signals();  // As it was.
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  // The next signal; empty at the deadline.
+  std::optional<int> Wait(std::chrono::milliseconds timeout);
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+};
+
+}  // namespace jizi::tuner

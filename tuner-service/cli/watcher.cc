@@ -1,0 +1,91 @@
+#include "tuner-service/cli/watcher.h"
+
+#include <utility>
+
+namespace jizi::tuner {
+namespace {
+
+constexpr std::chrono::milliseconds kRetry{500};
+constexpr std::chrono::hours kStream{
+    24};  // Every wait has an end; then the stream is opened again.
+
+}  // namespace
+
+Watcher::Watcher(Client& client, std::string study) : client_(client), study_(std::move(study)) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+Watcher::~Watcher() {
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+    if (context_ != nullptr) context_->TryCancel();
+    changed_.NotifyAll();
+  }
+  thread_.join();
+}
+
+std::vector<v1::WatchStudyResponse> Watcher::Take() {
+  const MutexLock lock(mutex_);
+  return std::exchange(arrived_, {});
+}
+
+Status Watcher::ended() {
+  const MutexLock lock(mutex_);
+  return ended_;
+}
+
+bool Watcher::away() {
+  const MutexLock lock(mutex_);
+  return away_;
+}
+
+void Watcher::Run() {
+  int64_t position = -1;
+  while (Stream(position) && Sleep(kRetry)) {
+  }
+}
+
+bool Watcher::Sleep(std::chrono::milliseconds time) {
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  const MutexLock lock(mutex_);
+  while (!stopped_ && changed_.WaitUntil(mutex_, deadline)) {
+  }
+  return !stopped_;
+}
+
+bool Watcher::Stream(int64_t& position) {
+  grpc::ClientContext context;
+  client_.Prepare(context, kStream);
+  {
+    const MutexLock lock(mutex_);
+    if (stopped_) return false;
+    context_ = &context;
+  }
+  v1::WatchStudyRequest request;
+  request.set_study(study_);
+  request.set_after_log_position(position);
+  const auto reader = client_.stub().WatchStudy(&context, request);
+  v1::WatchStudyResponse response;
+  while (reader->Read(&response)) {
+    position = response.log_position();
+    const MutexLock lock(mutex_);
+    away_ = false;
+    arrived_.push_back(std::move(response));
+  }
+  const grpc::Status finished = reader->Finish();
+  const Status status = Client::Check(context, finished);
+  const MutexLock lock(mutex_);
+  context_ = nullptr;
+  if (stopped_) return false;
+  // A stream that ends for another reason than the service's absence will end again.
+  const bool again = status.ok() || status.code() == StatusCode::kUnavailable ||
+                     status.code() == StatusCode::kDeadlineExceeded ||
+                     status.code() == StatusCode::kResourceExhausted ||
+                     status.code() == StatusCode::kCancelled;
+  away_ = again && !status.ok();
+  if (!again) ended_ = status;
+  return again;
+}
+
+}  // namespace jizi::tuner
