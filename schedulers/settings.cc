@@ -49,7 +49,7 @@ StatusOr<std::map<std::string, std::string>> ParseSettings(const std::string& js
   }
   for (const auto& [key, value] : parsed.items()) {
     const auto setting = std::find_if(known.begin(), known.end(),
-                                      [&key = key](const Setting& s) { return s.name == key; });
+                                      [&name = key](const Setting& s) { return s.name == name; });
     if (setting == known.end()) {
       const auto nearest = Nearest(key, names);
       return Bad(key, "method " + method + " has no setting " + Quoted(key),
