@@ -1,0 +1,63 @@
+#include "tuner-service/workers/outbox.h"
+
+#include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/util/delimited_message_util.h>
+#include <unistd.h>
+
+#include "tuner-service/workers/service_calls.h"
+
+namespace jizi::tuner {
+namespace {
+
+bool SameLease(const v1::Lease& a, const v1::Lease& b) {
+  return a.study() == b.study() && a.trial() == b.trial() && a.attempt() == b.attempt() &&
+         a.token() == b.token();
+}
+
+}  // namespace
+
+std::vector<HeldAttempt> HeldOf(const v1::AttachResponse& response) {
+  std::vector<HeldAttempt> held;
+  for (int i = 0; i < response.held_size(); ++i) {
+    held.push_back({response.held(i),
+                    i < response.next_sequence_size() ? response.next_sequence(i) : int64_t{1}});
+  }
+  return held;
+}
+
+StatusOr<int> DeliverOutbox(const std::string& path, std::vector<HeldAttempt>& held,
+                            const ReportCall& report) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return 0;
+  google::protobuf::io::FileInputStream stream(file);
+  stream.SetCloseOnDelete(true);
+  int delivered = 0;
+  for (;;) {
+    v1::ReportRequest request;
+    bool clean_end = false;
+    if (!google::protobuf::util::ParseDelimitedFromZeroCopyStream(&request, &stream, &clean_end)) {
+      break;
+    }
+    for (HeldAttempt& attempt : held) {
+      if (!SameLease(request.lease(), attempt.assignment.lease()) ||
+          request.sequence() < attempt.next_sequence) {
+        continue;
+      }
+      // A number that was lost with the program's memory leaves a gap that the service would
+      // refuse.
+      request.set_sequence(attempt.next_sequence);
+      request.set_catching_up(true);
+      const StatusOr<v1::ReportResponse> answer = report(request);
+      if (!answer.ok() && IsAway(answer.status())) return answer.status();
+      if (!answer.ok()) continue;  // Refused for what it says: the others may still count.
+      ++attempt.next_sequence;
+      ++delivered;
+    }
+  }
+  unlink(path.c_str());
+  return delivered;
+}
+
+}  // namespace jizi::tuner

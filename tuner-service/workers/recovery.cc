@@ -1,0 +1,136 @@
+#include "tuner-service/workers/recovery.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <set>
+#include <thread>
+
+#include "tuner-service/workers/outbox.h"
+#include "tuner-service/workers/process_tree.h"
+#include "tuner-service/workers/random_hex.h"
+#include "tuner-service/workers/service_calls.h"
+#include "tuner-service/workers/trial_folder.h"
+
+namespace jizi::tuner {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using Stub = v1::TuneService::Stub;
+
+bool IsOurs(pid_t pid) {
+  struct stat info;
+  return stat(("/proc/" + std::to_string(pid)).c_str(), &info) == 0 && info.st_uid == getuid();
+}
+
+class Recovery {
+ public:
+  Recovery(Client& client, const std::string& study, const std::string& folder,
+           steady_clock::time_point deadline)
+      : client_(client), study_(study), folder_(folder), deadline_(deadline) {}
+
+  StatusOr<Recovered> Run(const std::string& prefix) {
+    Recovered done;
+    for (const std::string& worker : TRY(WorkersOf(prefix))) TRY(RecoverWorker(worker, done));
+    return done;
+  }
+
+ private:
+  template <typename Request, typename Response>
+  StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                       Response*),
+                          const Request& request) {
+    return CallUntil(client_, method, request, deadline_, [](milliseconds wait) {
+      std::this_thread::sleep_for(wait);
+      return true;
+    });
+  }
+
+  StatusOr<std::set<std::string>> WorkersOf(const std::string& prefix) {
+    std::set<std::string> workers;
+    v1::ListTrialsRequest request;
+    request.set_study(study_);
+    request.set_page_size(1000);
+    request.add_states(v1::TRIAL_STATE_RUNNING);
+    do {
+      const v1::ListTrialsResponse page = TRY(Call(&Stub::ListTrials, request));
+      for (const v1::Trial& trial : page.trials()) {
+        if (trial.worker().starts_with(prefix + "/")) workers.insert(trial.worker());
+      }
+      request.set_page_token(page.next_page_token());
+    } while (!request.page_token().empty());
+    return workers;
+  }
+
+  Status RecoverWorker(const std::string& worker, Recovered& done) {
+    v1::AttachRequest attach;
+    attach.mutable_lease()->set_study(study_);
+    attach.set_worker(worker);
+    std::vector<HeldAttempt> held = HeldOf(TRY(Call(&Stub::Attach, attach)));
+    // By the worker's name as well: a warm process carries the lease of its first trial.
+    std::vector<std::string> entries = {"JIZI_WORKER=" + worker};
+    for (const HeldAttempt& attempt : held) {
+      entries.push_back("JIZI_LEASE=" + HexOf(attempt.assignment.lease().token()));
+    }
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline_ - steady_clock::now());
+    done.ended_processes += TRY(EndProcessesWith(entries, left));
+    const auto report = [this](const v1::ReportRequest& request) {
+      return Call(&Stub::Report, request);
+    };
+    done.delivered_reports += TRY(DeliverOutbox(OutboxPath(folder_, worker), held, report));
+    for (const HeldAttempt& attempt : held) {
+      v1::ReleaseRequest release;
+      *release.mutable_lease() = attempt.assignment.lease();
+      release.set_sequence(attempt.next_sequence);
+      release.set_why("the `jizi run` that ran it was killed");
+      const auto released = Call(&Stub::Release, release);
+      if (released.ok()) {
+        ++done.requeued_trials;
+      } else if (DetailOf(released.status()).code != "LEASE_LOST") {
+        return released.status();
+      }
+    }
+    return {};
+  }
+
+  Client& client_;
+  const std::string& study_;
+  const std::string& folder_;
+  const steady_clock::time_point deadline_;
+};
+
+}  // namespace
+
+StatusOr<Recovered> RecoverRun(Client& client, const std::string& study, const std::string& folder,
+                               const std::string& worker_prefix, milliseconds deadline) {
+  return Recovery(client, study, folder, steady_clock::now() + deadline).Run(worker_prefix);
+}
+
+StatusOr<int> EndProcessesWith(const std::vector<std::string>& entries, milliseconds deadline) {
+  const auto until = steady_clock::now() + deadline;
+  std::set<pid_t> ended;
+  for (;;) {
+    pid_t left = 0;
+    for (const ProcessInfo& info : AllProcesses()) {
+      if (info.state == 'Z' || info.pid == getpid() || !IsOurs(info.pid)) continue;
+      for (const std::string& entry : entries) {
+        if (!EnvironmentHolds(info.pid, entry)) continue;
+        left = info.pid;
+        ended.insert(info.pid);
+        kill(info.pid, SIGKILL);
+        break;
+      }
+    }
+    if (left == 0) return static_cast<int>(ended.size());
+    if (steady_clock::now() >= until) {
+      return Error(StatusCode::kUnavailable,
+                   "process " + std::to_string(left) + " of a former run does not die",
+                   {"PROCESS_LEFT", std::to_string(left), "end it by hand, then try again"});
+    }
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
+}  // namespace jizi::tuner

@@ -1,0 +1,326 @@
+#include "tuner-service/workers/slot.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "tuner-service/workers/attempt_environment.h"
+#include "tuner-service/workers/service_calls.h"
+#include "tuner-service/workers/trial_folder.h"
+
+namespace jizi::tuner {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using Stub = v1::TuneService::Stub;
+using Seconds = std::chrono::duration<double>;
+
+constexpr Seconds kQuickFailure{1};
+constexpr Seconds kLongestBackOff{5};
+constexpr int kSequenceRepairs = 3;
+
+bool WriteFile(const std::string& path, const std::string& text) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0) return false;
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = write(file, text.data() + done, text.size() - done);
+    if (written <= 0) break;
+    done += static_cast<size_t>(written);
+  }
+  close(file);
+  return done == text.size();
+}
+
+}  // namespace
+
+Slot::Slot(const WorkerOptions& options, Client& client, Executor& executor, Place place)
+    : options_(options), client_(client), executor_(executor), place_(std::move(place)) {}
+
+void Slot::Stop(Worker::StopMode mode) {
+  MutexLock lock(mutex_);
+  if (!stop_ || mode == Worker::StopMode::kKill) stop_ = mode;
+  changed_.NotifyAll();
+}
+
+std::optional<Worker::StopMode> Slot::stop_mode() {
+  MutexLock lock(mutex_);
+  return stop_;
+}
+
+bool Slot::Pause(Seconds wait) {
+  const auto until = steady_clock::now() + std::chrono::duration_cast<milliseconds>(wait);
+  MutexLock lock(mutex_);
+  while (!stop_ && changed_.WaitUntil(mutex_, until)) {
+  }
+  return !stop_;
+}
+
+void Slot::Note(const std::string& text) const {
+  if (options_.note) options_.note(text);
+}
+
+template <typename Request, typename Response>
+StatusOr<Response> Slot::Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                           Response*),
+                              const Request& request) {
+  const auto deadline =
+      steady_clock::now() + std::chrono::duration_cast<milliseconds>(options_.give_up);
+  bool said = false;
+  return CallUntil(client_, method, request, deadline, [&](milliseconds wait) {
+    if (!said) Note("the service is away: " + place_.worker + " keeps trying");
+    said = true;
+    return Pause(wait);
+  });
+}
+
+Status Slot::Run() {
+  Answer answer;
+  Status status;
+  while (!stop_mode()) {
+    if (!answer) {
+      StatusOr<Answer> suggested = Suggest();
+      if (!suggested.ok()) {
+        if (!stop_mode()) status = suggested.status();
+        break;
+      }
+      answer = *std::move(suggested);
+    }
+    if (answer->has_finished()) break;
+    const bool assigned = answer->has_trials() && answer->trials().assignments_size() > 0;
+    if (!assigned) {
+      Pause(Seconds(std::clamp(answer->wait().retry_after_s(), 0.05, 60.0)));
+      answer.reset();
+      continue;
+    }
+    StatusOr<Answer> next = RunAttempt(answer->trials().assignments(0));
+    if (!next.ok()) {
+      if (!stop_mode()) status = next.status();
+      break;
+    }
+    answer = *std::move(next);
+  }
+  LetGo();
+  return status;
+}
+
+v1::SuggestRequest Slot::SuggestRequest() const {
+  v1::SuggestRequest request;
+  request.set_study(options_.study);
+  request.set_worker(place_.worker);
+  request.set_sequence(sequence_);
+  request.set_count(1);
+  request.set_lease_s(options_.lease_s);
+  return request;
+}
+
+StatusOr<Slot::Answer> Slot::Suggest() {
+  for (int repairs = 0;; ++repairs) {
+    StatusOr<v1::SuggestResponse> answer = Call(&Stub::Suggest, SuggestRequest());
+    if (answer.ok()) {
+      ++sequence_;
+      return Answer(*std::move(answer));
+    }
+    const std::string code = DetailOf(answer.status()).code;
+    const bool out_of_step =
+        code == "STALE_SEQUENCE" || code == "SEQUENCE_GAP" || code == "SEQUENCE_REUSED";
+    if (!out_of_step || repairs >= kSequenceRepairs) return answer.status();
+    v1::AttachRequest attach;  // A helper of ours asked meanwhile.
+    attach.mutable_lease()->set_study(options_.study);
+    attach.set_worker(place_.worker);
+    sequence_ = TRY(Call(&Stub::Attach, attach)).next_worker_sequence();
+  }
+}
+
+// Folder, files, command and environment of an attempt.
+Status Slot::Prepare(Running& running, JobSpec& spec) {
+  const v1::Trial& trial = running.held.trial();
+  running.folder = TRY(MakeTrialFolder(options_.folder, trial.id()));
+  const std::string root = std::filesystem::path(running.folder).parent_path().string();
+  AttemptPlace place{.worker = place_.worker,
+                     .folder = running.folder,
+                     .outbox = OutboxPath(root, place_.worker),
+                     .warm_start = "",
+                     .one_trial = running.one_trial};
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path(place.outbox).parent_path(), failed);
+  if (running.held.has_warm_start()) {
+    const v1::WarmStart& start = running.held.warm_start();
+    place.warm_start = TRY(CheckpointPath(root, start.trial(), start.checkpoint().path()));
+  }
+  const std::string params_file = running.folder + "/params.json";
+  if (failed || !WriteFile(params_file, ParamsJson(trial) + "\n")) {
+    return Error(StatusCode::kInvalidArgument, "cannot write into " + root,
+                 {"FOLDER_NOT_WRITABLE", root, "free some space or choose another folder"});
+  }
+  spec.slot = place_.index;
+  spec.folder = running.folder;
+  spec.argv = TRY(ExpandCommand(options_.launch, trial.params(), params_file));
+  spec.environment = AttemptEnvironment(options_, running.held, place);
+  if (spec.argv.empty()) {
+    return Error(StatusCode::kInvalidArgument, "the command is empty",
+                 {"COMMAND_EMPTY", "command", "name a program"});
+  }
+  return {};
+}
+
+StatusOr<Slot::Answer> Slot::RunAttempt(const v1::Assignment& assignment) {
+  Running running;
+  running.held = assignment;
+  running.one_trial = CarriesParameters(options_.launch) && !options_.launch.reuse_process;
+  running.started = running.next_send = steady_clock::now();
+  running.next_look = running.started;
+  running.next_renew =
+      running.started + std::chrono::duration_cast<milliseconds>(Seconds(assignment.lease_s() / 3));
+  if (options_.launch.time_limit) {
+    running.limit =
+        running.started + std::chrono::duration_cast<milliseconds>(*options_.launch.time_limit);
+  }
+  {
+    MutexLock lock(mutex_);
+    lines_.clear();
+    lost_lines_ = 0;
+    end_.reset();
+  }
+  JobSpec spec;
+  Status ready = Prepare(running, spec);
+  if (ready.ok()) {
+    JobEvents events;
+    events.on_line = [this](std::string line) {
+      constexpr size_t kMostLines = 10'000;  // The slot thread may wait for a service that is away.
+      MutexLock lock(mutex_);
+      if (lines_.size() < kMostLines) {
+        lines_.push_back(std::move(line));
+      } else {
+        ++lost_lines_;
+      }
+      changed_.NotifyAll();
+    };
+    events.on_end = [this](JobEnd end) {
+      MutexLock lock(mutex_);
+      end_ = std::move(end);
+      changed_.NotifyAll();
+    };
+    StatusOr<std::unique_ptr<Job>> job = executor_.Start(spec, std::move(events));
+    if (job.ok()) {
+      running.job = *std::move(job);
+    } else {
+      ready = job.status();
+    }
+  }
+  if (!ready.ok()) {
+    Note("trial " + std::to_string(assignment.trial().id()) + ": " + ForPeople(ready));
+    return Ended(running, Verdict{false, false, ForPeople(ready)});
+  }
+  const JobEnd end = Watch(running);
+  running.job.reset();
+  return Ended(running, VerdictOf(running, end));
+}
+
+Slot::Verdict Slot::VerdictOf(const Running& running, const JobEnd& end) const {
+  if (running.stopped) return {.release = true, .finished = false, .why = "its worker was stopped"};
+  if (!running.over_limit.empty()) return Verdict{false, false, running.over_limit};
+  if (running.told || end.succeeded()) return Verdict{false, true, ""};
+  std::string why = end.signal != 0 ? "killed by signal " + std::to_string(end.signal) + " (" +
+                                          strsignal(end.signal) + ")"
+                                    : "exit code " + std::to_string(end.exit_code);
+  if (options_.launch.ranks > 1) why = "rank " + std::to_string(end.rank) + ": " + why;
+  if (!end.error_tail.empty()) why += "\n" + end.error_tail;
+  return Verdict{false, false, std::move(why)};
+}
+
+// The program is gone: what it left unsaid, then how it ended.
+StatusOr<Slot::Answer> Slot::Ended(Running& running, const Verdict& verdict) {
+  const bool quick = !verdict.release && !verdict.finished &&
+                     steady_clock::now() - running.started < kQuickFailure;
+  quick_failures_ = quick ? quick_failures_ + 1 : 0;
+
+  // With the lease: an attempt that expired meanwhile comes back, if nobody has taken it.
+  v1::AttachRequest attach;
+  *attach.mutable_lease() = running.held.lease();
+  attach.set_worker(place_.worker);
+  StatusOr<v1::AttachResponse> attached = Call(&Stub::Attach, attach);
+  if (!attached.ok() && IsAway(attached.status())) return attached.status();
+  if (attached.ok() && !running.attached && attached->next_sequence_size() > 0) {
+    running.next_sequence = std::max(running.next_sequence, attached->next_sequence(0));
+    while (!running.pending.empty() && SendBatch(running, true)) {
+    }
+  }
+  // Without: all that the worker holds, and where both sequences stand.
+  attach.mutable_lease()->Clear();
+  attach.mutable_lease()->set_study(options_.study);
+  const v1::AttachResponse state = TRY(Call(&Stub::Attach, attach));
+  sequence_ = state.next_worker_sequence();
+  std::vector<HeldAttempt> held = HeldOf(state);
+  const std::string root = std::filesystem::absolute(options_.folder).lexically_normal().string();
+  TRY(DeliverOutbox(OutboxPath(root, place_.worker), held,
+                    [this](const auto& request) { return Call(&Stub::Report, request); }));
+  Answer next;
+  for (size_t i = 0; i < held.size(); ++i) {
+    const bool ask_next = i + 1 == held.size() && !stop_mode() && quick_failures_ < 2;
+    next = TRY(CompleteHeld(held[i], verdict, ask_next));
+  }
+  if (!next && quick_failures_ >= 2) BackOff();
+  return next;
+}
+
+StatusOr<Slot::Answer> Slot::CompleteHeld(HeldAttempt& attempt, const Verdict& verdict,
+                                          bool ask_next) {
+  if (verdict.release) {
+    v1::ReleaseRequest request;
+    *request.mutable_lease() = attempt.assignment.lease();
+    request.set_sequence(attempt.next_sequence);
+    request.set_why(verdict.why);
+    // Once: the worker is stopping, and what is not released expires.
+    const auto released = client_.Call(&Stub::Release, request, kCallDeadline);
+    if (!released.ok()) Note("could not release a trial: " + ForPeople(released.status()));
+    return Answer();
+  }
+  v1::CompleteRequest request;
+  *request.mutable_lease() = attempt.assignment.lease();
+  request.set_sequence(attempt.next_sequence);
+  if (verdict.finished) {
+    request.mutable_finished();
+  } else {
+    request.mutable_failed()->set_why(verdict.why);
+  }
+  if (ask_next) *request.mutable_next() = SuggestRequest();
+  StatusOr<v1::CompleteResponse> answer = Call(&Stub::Complete, request);
+  if (!answer.ok() && IsAway(answer.status())) return answer.status();
+  if (!answer.ok()) {
+    // The trial is somebody else's, or has ended: Suggest says what is next.
+    Note("trial " + std::to_string(attempt.assignment.trial().id()) + ": " +
+         ForPeople(answer.status()));
+    return Answer();
+  }
+  if (!ask_next || !answer->has_next()) return Answer();
+  ++sequence_;
+  return Answer(std::move(*answer->mutable_next()));
+}
+
+bool Slot::BackOff() {
+  Seconds wait{0.25};
+  for (int i = 2; i < quick_failures_ && wait < kLongestBackOff; ++i) wait *= 2;
+  return Pause(std::min(wait, kLongestBackOff));
+}
+
+// Whatever a lost answer may have left in our hands goes back.
+void Slot::LetGo() {
+  v1::AttachRequest attach;
+  attach.mutable_lease()->set_study(options_.study);
+  attach.set_worker(place_.worker);
+  const auto state = client_.Call(&Stub::Attach, attach, kCallDeadline);
+  if (!state.ok()) return;
+  for (HeldAttempt& attempt : HeldOf(*state)) {
+    [[maybe_unused]] const auto released = CompleteHeld(
+        attempt, {.release = true, .finished = false, .why = "its worker ended"}, false);
+  }
+}
+
+}  // namespace jizi::tuner

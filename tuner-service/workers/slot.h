@@ -1,0 +1,117 @@
+#pragma once
+// slot.h - one slot of a worker: leases a trial, runs its program, says how it ended, again.
+// Who owns an attempt's sequence: the slot until a helper has attached, and after the program's
+// exit; the helper between (contract 12). That one is there the slot sees in its worker's live
+// trials (ListTrials by worker, which renews nothing): an attached attempt has the capability to
+// stop, which every helper declares. The slot looks before it sends what was printed, and every
+// second until it has seen one; then the helper renews the lease. Where a process takes trial after
+// trial the slot goes on looking, to switch output files and the time limit.
+// Fails: Run: Unavailable when the service stayed away for `give_up`; the service's refusal of
+// Suggest (NotFound for a deleted study). What goes wrong with a trial is the trial's end.
+// Threads: Run on a thread of its own; Stop from any.
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "proto/client.h"
+#include "tuner-service/workers/executor.h"
+#include "tuner-service/workers/outbox.h"
+#include "tuner-service/workers/worker.h"
+
+namespace jizi::tuner {
+
+class Slot {
+ public:
+  struct Place {
+    int index = 0;
+    std::string worker;  // Its name.
+  };
+
+  Slot(const WorkerOptions& options, Client& client, Executor& executor, Place place);
+
+  Status Run();
+  void Stop(Worker::StopMode mode);  // kKill after kGently shortens the grace to nothing.
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  using Answer = std::optional<v1::SuggestResponse>;
+
+  // The program that runs now, and the attempt that it holds.
+  struct Running {
+    v1::Assignment held;
+    std::string folder;
+    int64_t next_sequence = 1;  // While the slot owns it.
+    bool one_trial = true;
+    bool attached = false;   // A helper owns the sequences.
+    bool lost = false;       // The lease is somebody else's.
+    bool told = false;       // Stop or Pause, and it was told by SIGTERM.
+    bool stopped = false;    // The worker's Stop reached it.
+    bool killed = false;     // Without grace.
+    std::string over_limit;  // Why its time was over.
+    Time started, next_look, next_renew, next_send;
+    std::optional<Time> limit;
+    std::optional<Time> empty_since;  // It holds nothing since then.
+    std::deque<v1::Measurement> pending;
+    std::optional<int64_t> total_steps;
+    int64_t last_step = -1;
+    int64_t left_out = 0;
+    std::unique_ptr<Job> job;
+  };
+  struct Verdict {
+    bool release = false;
+    bool finished = false;
+    std::string why;
+  };
+
+  // ---- slot.cc: the loop ----
+  StatusOr<Answer> Suggest();
+  v1::SuggestRequest SuggestRequest() const;
+  StatusOr<Answer> RunAttempt(const v1::Assignment& assignment);
+  StatusOr<Answer> Ended(Running& running, const Verdict& verdict);
+  StatusOr<Answer> CompleteHeld(HeldAttempt& attempt, const Verdict& verdict, bool ask_next);
+  Verdict VerdictOf(const Running& running, const JobEnd& end) const;
+  Status Prepare(Running& running, JobSpec& spec);
+  bool BackOff();  // After trials that fail as soon as they start.
+  void LetGo();
+
+  // ---- slot_watch.cc: while the program runs ----
+  JobEnd Watch(Running& running);
+  void TakeLines(Running& running);
+  void Look(Running& running);
+  void LookAtEmpty(Running& running);
+  void Switch(Running& running, int64_t trial);
+  void SendPending(Running& running);
+  bool SendBatch(Running& running, bool patient);
+  void Renew(Running& running);
+  void Obey(Running& running, const v1::Directive& directive);
+  void EndIfDue(Running& running);
+  Time NextWake(const Running& running);
+
+  template <typename Request, typename Response>
+  StatusOr<Response> Call(grpc::Status (v1::TuneService::Stub::*method)(grpc::ClientContext*,
+                                                                        const Request&, Response*),
+                          const Request& request);
+  bool Pause(std::chrono::duration<double> wait);  // False once the worker stops.
+  std::optional<Worker::StopMode> stop_mode();
+  void Note(const std::string& text) const;
+
+  const WorkerOptions& options_;
+  Client& client_;
+  Executor& executor_;
+  const Place place_;
+  int64_t sequence_ = 1;  // The worker's next.
+  int quick_failures_ = 0;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::string> lines_ GUARDED_BY(mutex_);
+  int64_t lost_lines_ GUARDED_BY(mutex_) = 0;
+  std::optional<JobEnd> end_ GUARDED_BY(mutex_);
+  std::optional<Worker::StopMode> stop_ GUARDED_BY(mutex_);
+};
+
+}  // namespace jizi::tuner

@@ -1,0 +1,291 @@
+// While a slot's program runs: what it prints, its lease, its time, and which trial it holds.
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "google/protobuf/util/time_util.h"
+#include "tuner-service/workers/printed_report.h"
+#include "tuner-service/workers/service_calls.h"
+#include "tuner-service/workers/slot.h"
+#include "tuner-service/workers/trial_folder.h"
+
+namespace jizi::tuner {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using Stub = v1::TuneService::Stub;
+using Seconds = std::chrono::duration<double>;
+
+constexpr milliseconds kLookEvery{1000};
+constexpr milliseconds kFirstLooks{200};  // While the process is young.
+constexpr std::chrono::seconds kYoung{3};
+constexpr milliseconds kSendEvery{100};   // Printed reports go in batches.
+constexpr int kMostMeasurements = 1000;   // In one report.
+constexpr size_t kMostPending = 100'000;  // While the service is away; the oldest go first.
+constexpr std::chrono::seconds kIdleOneTrial{60};  // A process of one trial that holds none.
+constexpr std::chrono::hours kNever{24 * 365};
+
+std::string TimeText(Seconds time) {
+  std::string text = std::to_string(time.count());
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
+
+}  // namespace
+
+JobEnd Slot::Watch(Running& running) {
+  for (;;) {
+    {
+      const Time wake = NextWake(running);
+      MutexLock lock(mutex_);
+      const auto new_stop = [&]() REQUIRES(mutex_) {
+        return stop_ && (!running.stopped || *stop_ == Worker::StopMode::kKill);
+      };
+      bool in_time = true;
+      while (in_time && !end_ && lines_.empty() && !(new_stop() && !running.killed)) {
+        in_time = changed_.WaitUntil(mutex_, wake);
+      }
+    }
+    TakeLines(running);
+    std::optional<JobEnd> end;
+    {
+      MutexLock lock(mutex_);
+      // Lines come before the end, but one may have come since TakeLines.
+      if (end_ && lines_.empty()) end = std::move(end_);
+    }
+    if (end) return *std::move(end);
+    EndIfDue(running);
+    const auto now = steady_clock::now();
+    if (now >= running.next_look) Look(running);
+    if (!running.attached && !running.lost && now >= running.next_renew) Renew(running);
+    if (!running.pending.empty() && now >= running.next_send) SendPending(running);
+  }
+}
+
+Slot::Time Slot::NextWake(const Running& running) {
+  Time wake = std::min(running.next_look, steady_clock::now() + kNever);
+  if (!running.attached && !running.lost) wake = std::min(wake, running.next_renew);
+  if (!running.pending.empty()) wake = std::min(wake, running.next_send);
+  if (running.limit && running.over_limit.empty()) wake = std::min(wake, *running.limit);
+  return wake;
+}
+
+void Slot::EndIfDue(Running& running) {
+  const std::optional<Worker::StopMode> mode = stop_mode();
+  if (mode && !running.stopped) {
+    running.stopped = true;
+    running.job->End(options_.launch.grace);
+  }
+  if (mode == Worker::StopMode::kKill && !running.killed) {
+    running.killed = true;
+    running.job->End(Seconds(0));
+  }
+  if (running.limit && running.over_limit.empty() && steady_clock::now() >= *running.limit) {
+    running.over_limit =
+        "ran longer than its time limit of " + TimeText(*options_.launch.time_limit);
+    running.job->End(options_.launch.grace);
+  }
+}
+
+// Lines become measurements in `pending`.
+void Slot::TakeLines(Running& running) {
+  std::deque<std::string> lines;
+  {
+    MutexLock lock(mutex_);
+    lines.swap(lines_);
+    running.left_out += std::exchange(lost_lines_, 0);
+  }
+  if (running.attached) return;  // The helper reports; what is printed is for people.
+  for (const std::string& line : lines) {
+    StatusOr<PrintedReport> report = ParsePrintedReport(line);
+    if (!report.ok()) {
+      if (running.left_out++ == 0) {
+        Note("trial " + std::to_string(running.held.trial().id()) + ": " +
+             ForPeople(report.status()));
+      }
+      continue;
+    }
+    if (report->total_steps) running.total_steps = report->total_steps;
+    if (report->measurement.metrics().empty() && !report->step) {
+      continue;
+    }
+    if (!report->step) report->measurement.set_step(running.last_step + 1);
+    running.last_step = std::max(running.last_step, report->measurement.step());
+    *report->measurement.mutable_time() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(
+        std::chrono::duration_cast<std::chrono::microseconds>(
+            std::chrono::system_clock::now().time_since_epoch())
+            .count());
+    if (running.pending.size() >= kMostPending) {
+      running.pending.pop_front();
+      ++running.left_out;
+    }
+    running.pending.push_back(std::move(report->measurement));
+  }
+}
+
+// Which trial does this worker hold, and has a helper attached?
+void Slot::Look(Running& running) {
+  const auto now = steady_clock::now();
+  running.next_look = now + (now < running.started + kYoung ? kFirstLooks : kLookEvery);
+  v1::ListTrialsRequest request;
+  request.set_study(options_.study);
+  request.set_worker(place_.worker);
+  request.set_page_size(2);
+  const auto page = client_.Call(&Stub::ListTrials, request, kCallDeadline);
+  if (!page.ok()) return;
+  if (page->trials().empty()) {
+    LookAtEmpty(running);
+    return;
+  }
+  running.empty_since.reset();
+  const v1::Trial& trial = page->trials(0);
+  if (trial.id() != running.held.trial().id()) {
+    Switch(running, trial.id());
+  } else if (!running.attached && trial.attempts_size() > 0) {
+    const v1::Attempt& attempt = trial.attempts(trial.attempts_size() - 1);
+    running.attached =
+        attempt.number() == running.held.lease().attempt() && attempt.capabilities().stop();
+  }
+  if (running.attached) running.pending.clear();
+  // One trial, and its helper is there: nothing more to learn before the exit but that it is done.
+  if (running.attached && running.one_trial) running.next_look = now + 10 * kLookEvery;
+}
+
+// It holds nothing: a helper has completed its trial, or the lease was lost.
+void Slot::LookAtEmpty(Running& running) {
+  const auto now = steady_clock::now();
+  if (!running.empty_since) running.empty_since = now;
+  if (!running.attached && !running.lost) {
+    v1::GetTrialRequest request;
+    request.set_study(options_.study);
+    request.set_trial(running.held.trial().id());
+    request.set_max_measurements(1);
+    const auto answer = client_.Call(&Stub::GetTrial, request, kCallDeadline);
+    if (!answer.ok() && IsAway(answer.status())) return;
+    const int number = running.held.lease().attempt();
+    v1::AttemptEnd how = v1::ATTEMPT_END_LOST;
+    if (answer.ok() && number >= 1 && number <= answer->trial().attempts_size()) {
+      how = answer->trial().attempts(number - 1).end();
+    }
+    if (how == v1::ATTEMPT_END_UNSPECIFIED) return;  // Taken back meanwhile.
+    if (how == v1::ATTEMPT_END_LOST) {
+      running.next_renew = now;  // It may come back by itself; Renew tells.
+    } else {
+      running.attached = true;
+      running.pending.clear();
+    }
+  }
+  if (running.one_trial && now - *running.empty_since > kIdleOneTrial) {
+    running.job->End(options_.launch.grace);
+    running.empty_since = now;
+  }
+}
+
+// The process went on to another trial under the same worker (contract 19).
+void Slot::Switch(Running& running, int64_t trial) {
+  v1::AttachRequest attach;
+  attach.mutable_lease()->set_study(options_.study);
+  attach.set_worker(place_.worker);
+  const auto state = client_.Call(&Stub::Attach, attach, kCallDeadline);
+  if (!state.ok() || state->held().empty() || state->held(0).trial().id() != trial) return;
+  const StatusOr<std::string> folder = MakeTrialFolder(options_.folder, trial);
+  if (!folder.ok()) {
+    Note(ForPeople(folder.status()));
+  } else {
+    running.folder = *folder;
+    running.job->SwitchFolder(*folder);
+  }
+  running.held = state->held(0);
+  running.attached = true;  // Who else asked for it?
+  running.started = steady_clock::now();
+  if (options_.launch.time_limit) {
+    running.limit =
+        running.started + std::chrono::duration_cast<milliseconds>(*options_.launch.time_limit);
+  }
+}
+
+void Slot::SendPending(Running& running) {
+  running.next_send = steady_clock::now() + kSendEvery;
+  if (running.lost) {
+    running.pending.clear();
+    return;
+  }
+  Look(running);  // Is it still ours to send?
+  while (!running.pending.empty() && SendBatch(running, false)) {
+  }
+}
+
+// False: not now (the service is away) or not any more.
+bool Slot::SendBatch(Running& running, bool patient) {
+  v1::ReportRequest request;
+  *request.mutable_lease() = running.held.lease();
+  request.set_sequence(running.next_sequence);
+  const auto count = std::min<size_t>(running.pending.size(), kMostMeasurements);
+  for (size_t i = 0; i < count; ++i) *request.add_measurements() = running.pending[i];
+  if (running.total_steps) request.set_total_steps(*running.total_steps);
+  const auto answer = patient ? CallUntil(client_, &Stub::Report, request,
+                                          steady_clock::now() + milliseconds(30'000),
+                                          [this](milliseconds wait) { return Pause(wait); })
+                              : client_.Call(&Stub::Report, request, kCallDeadline);
+  if (!answer.ok() && IsAway(answer.status())) {
+    running.next_send = steady_clock::now() + kLongestBackoff;
+    return false;
+  }
+  running.pending.erase(running.pending.begin(),
+                        running.pending.begin() + static_cast<ptrdiff_t>(count));
+  if (answer.ok()) {
+    ++running.next_sequence;
+    running.next_renew = steady_clock::now() +
+                         std::chrono::duration_cast<milliseconds>(Seconds(answer->lease_s() / 3));
+    for (const v1::RejectedMeasurement& rejected : answer->rejected()) {
+      if (running.left_out++ > 0) break;
+      Note("trial " + std::to_string(running.held.trial().id()) +
+           ": a printed report was left out: " + rejected.why());
+    }
+    if (!patient) Obey(running, answer->directive());
+    return true;
+  }
+  const std::string code = DetailOf(answer.status()).code;
+  if (code == "STALE_SEQUENCE" || code == "SEQUENCE_REUSED") {
+    running.attached = true;  // A helper has counted on.
+    running.pending.clear();
+  } else {
+    Note("trial " + std::to_string(running.held.trial().id()) + ": " + ForPeople(answer.status()));
+    running.next_renew = steady_clock::now();  // Which says whether the lease is lost.
+  }
+  return false;
+}
+
+void Slot::Renew(Running& running) {
+  v1::RenewRequest request;
+  *request.add_leases() = running.held.lease();
+  const auto answer = client_.Call(&Stub::Renew, request, kCallDeadline);
+  const auto now = steady_clock::now();
+  running.next_renew = now + kLookEvery;
+  if (!answer.ok() || answer->leases().empty()) return;
+  const v1::RenewResponse::Renewed& renewed = answer->leases(0);
+  if (!renewed.held()) {
+    if (running.attached) return;
+    running.lost = true;
+    running.pending.clear();
+    Note("trial " + std::to_string(running.held.trial().id()) + ": the lease was lost");
+    running.job->End(options_.launch.grace);
+    return;
+  }
+  running.next_renew =
+      now + std::chrono::duration_cast<milliseconds>(Seconds(renewed.lease_s() / 3));
+  Obey(running, renewed.directive());
+}
+
+// A program that links nothing can only be told by a signal.
+void Slot::Obey(Running& running, const v1::Directive& directive) {
+  if (running.told || running.attached || (!directive.has_stop() && !directive.has_pause())) return;
+  running.told = true;
+  running.job->End(options_.launch.grace);
+}
+
+}  // namespace jizi::tuner

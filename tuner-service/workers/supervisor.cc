@@ -1,0 +1,262 @@
+#include "tuner-service/workers/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/mutex.h"
+#include "tuner-service/workers/process_tree.h"
+#include "tuner-service/workers/random_hex.h"
+#include "tuner-service/workers/recovery.h"
+#include "tuner-service/workers/supervisor_child.h"
+#include "tuner-service/workers/supervisor_wire.h"
+
+namespace jizi::tuner {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kStartDeadline{30'000};
+constexpr milliseconds kLockPoll{5};
+constexpr milliseconds kCleanUp{10'000};  // After a supervisor that was killed.
+
+Status SystemError(const std::string& what, int error) {
+  return Error(StatusCode::kInternal, what + ": " + strerror(error),
+               {"SYSTEM_CALL_FAILED", "", ""});
+}
+
+// The descriptor, locked.
+StatusOr<int> TakeLock(const std::string& path, milliseconds wait) {
+  const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) {
+    return Error(StatusCode::kInvalidArgument,
+                 "cannot open the lock " + path + ": " + strerror(errno),
+                 {"LOCK_NOT_WRITABLE", path, "choose a folder that can be written"});
+  }
+  const auto deadline = steady_clock::now() + wait;
+  while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    if (steady_clock::now() >= deadline) {
+      char pid[32] = {};
+      [[maybe_unused]] const ssize_t got = pread(lock, pid, sizeof pid - 1, 0);
+      close(lock);
+      return Error(StatusCode::kUnavailable,
+                   "another supervisor (pid " + std::string(pid) + ") still holds " + path,
+                   {"SUPERVISOR_BUSY", path,
+                    "wait until its run has ended; if that hangs, kill -9 this pid"});
+    }
+    std::this_thread::sleep_for(kLockPoll);
+  }
+  return lock;
+}
+
+class ForkedSupervisor final : public Supervisor {
+ public:
+  ForkedSupervisor(int socket, pid_t pid, std::string tag)
+      : socket_(socket), pid_(pid), tag_(std::move(tag)), reader_([this] { Read(); }) {}
+
+  ~ForkedSupervisor() override {
+    shutdown(socket_, SHUT_WR);  // The end of file that it waits for.
+    reader_.join();
+    close(socket_);
+  }
+
+  StatusOr<ProcessId> Start(const ProcessSpec& spec,
+                            std::function<void(ProcessEnd)> on_end) override {
+    if (spec.argv.empty() || spec.argv[0].empty()) {
+      return Error(StatusCode::kInvalidArgument, "the command is empty",
+                   {"COMMAND_EMPTY", "command", "name a program"});
+    }
+    WireMessage message;
+    message.kind = WireKind::kStart;
+    message.text = spec.folder;
+    message.argv = spec.argv;
+    for (const auto& [name, value] : spec.environment) {
+      message.environment.push_back(name + "=" + value);
+    }
+    message.descriptors = {spec.stdout_fd, spec.stderr_fd};
+    ProcessId id;
+    {
+      MutexLock lock(mutex_);
+      if (gone_) return Gone();
+      id = next_id_++;
+      processes_[id].on_end = std::move(on_end);
+      processes_[id].program = spec.argv[0];
+    }
+    message.id = id;
+    if (!Send(message)) return Gone();
+    const auto deadline = steady_clock::now() + kStartDeadline;
+    MutexLock lock(mutex_);
+    for (;;) {
+      const auto found = processes_.find(id);
+      if (found == processes_.end()) return id;  // Started, and ended already.
+      if (found->second.refused) {
+        const Status refused = *found->second.refused;
+        processes_.erase(found);
+        return refused;
+      }
+      if (found->second.pid != 0) return id;
+      if (gone_) return Gone();
+      if (!changed_.WaitUntil(mutex_, deadline)) {
+        return Error(StatusCode::kUnavailable, "the supervisor did not answer within 30 s",
+                     {"SUPERVISOR_SILENT", spec.argv[0], "try again"});
+      }
+    }
+  }
+
+  void End(ProcessId process, std::chrono::duration<double> grace) override {
+    WireMessage message;
+    message.kind = WireKind::kEnd;
+    message.id = process;
+    message.value = std::chrono::duration_cast<milliseconds>(grace).count();
+    Send(message);  // If it is gone, so are its processes.
+  }
+
+  int Pid(ProcessId process) const override {
+    MutexLock lock(mutex_);
+    const auto found = processes_.find(process);
+    return found == processes_.end() ? 0 : found->second.pid;
+  }
+
+ private:
+  struct Process {
+    int pid = 0;
+    std::optional<Status> refused;
+    std::function<void(ProcessEnd)> on_end;
+    std::string program;
+  };
+
+  static Status Gone() {
+    return Error(StatusCode::kUnavailable, "the supervisor of this worker is gone",
+                 {"SUPERVISOR_GONE", "", "start the worker again"});
+  }
+
+  bool Send(const WireMessage& message) {
+    MutexLock lock(send_mutex_);
+    return SendWire(socket_, message);
+  }
+
+  void Read() {
+    while (const std::optional<WireMessage> message = ReceiveWire(socket_)) {
+      std::function<void(ProcessEnd)> on_end;
+      {
+        MutexLock lock(mutex_);
+        const auto found = processes_.find(message->id);
+        if (found == processes_.end()) continue;
+        if (message->kind == WireKind::kStarted) {
+          found->second.pid = static_cast<int>(message->value);
+        } else if (message->kind == WireKind::kRefused) {
+          found->second.refused = Refusal(*message, found->second.program);
+        } else if (message->kind == WireKind::kFinished) {
+          on_end = std::move(found->second.on_end);
+          processes_.erase(found);
+        }
+        changed_.NotifyAll();
+      }
+      if (on_end) on_end({static_cast<int>(message->value), static_cast<int>(message->signal)});
+    }
+    AfterItsEnd();
+  }
+
+  static Status Refusal(const WireMessage& message, const std::string& program) {
+    const auto error = static_cast<int>(message.value);
+    std::string mend = "check the program's path and its mode";
+    if (program.starts_with("-")) {
+      mend = "'" + program + "' is no program: put one before the parameters in `command`";
+    }
+    return Error(StatusCode::kInvalidArgument,
+                 message.text + " '" + program + "' failed: " + strerror(error),
+                 {"PROGRAM_NOT_STARTED", program, mend});
+  }
+
+  void AfterItsEnd() {
+    int state = 0;
+    const bool waited = waitpid(pid_, &state, 0) == pid_;
+    // It was killed: its leaders died with it by their parent-death signal, the rest came to us.
+    if (waited && !(WIFEXITED(state) && WEXITSTATUS(state) == 0)) EndOrphans();
+    std::map<ProcessId, Process> left;
+    {
+      MutexLock lock(mutex_);
+      gone_ = true;
+      left.swap(processes_);
+      changed_.NotifyAll();
+    }
+    for (auto& [id, process] : left) {
+      if (process.on_end && process.pid != 0) process.on_end({-1, SIGKILL});
+    }
+  }
+
+  void EndOrphans() {
+    [[maybe_unused]] const auto ended = EndProcessesWith({kSupervisorEntry + tag_}, kCleanUp);
+    const auto deadline = steady_clock::now() + kCleanUp;
+    for (bool left = true; left && steady_clock::now() < deadline;) {
+      left = false;
+      for (const ProcessInfo& info : AllProcesses()) {
+        // Adopted: a child of ours that we did not start has a session that is not ours.
+        if (info.parent != getpid() || info.session == getsid(0) || info.name == kSupervisorName) {
+          continue;
+        }
+        left = true;
+        kill(info.pid, SIGKILL);
+        waitpid(info.pid, nullptr, WNOHANG);
+      }
+      if (left) std::this_thread::sleep_for(milliseconds(2));
+    }
+  }
+
+  const int socket_;
+  const pid_t pid_;
+  const std::string tag_;
+
+  Mutex send_mutex_;  // One message at a time.
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::map<ProcessId, Process> processes_ GUARDED_BY(mutex_);
+  ProcessId next_id_ GUARDED_BY(mutex_) = 1;
+  bool gone_ GUARDED_BY(mutex_) = false;
+
+  std::thread reader_;  // Last: it uses all of the above.
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Supervisor>> Supervisor::Fork(const std::string& lock_file,
+                                                       milliseconds wait_for_lock) {
+  const int lock = TRY(TakeLock(lock_file, wait_for_lock));
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    const Status failed = SystemError("socketpair", errno);
+    close(lock);
+    return failed;
+  }
+  std::string tag = RandomHex64();
+  // Should the supervisor itself be killed, what it leaves comes to us and not to init.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t pid = fork();
+  if (pid == 0) RunSupervisor({.socket = ends[1], .lock = lock, .tag = tag});
+  const int error = errno;
+  const std::string number = std::to_string(pid) + "\n";
+  if (pid > 0 && ftruncate(lock, 0) == 0) {
+    [[maybe_unused]] const ssize_t written = pwrite(lock, number.data(), number.size(), 0);
+  }
+  close(lock);  // The child's copy holds it on.
+  close(ends[1]);
+  if (pid < 0) {
+    close(ends[0]);
+    return SystemError("fork", error);
+  }
+  return std::make_unique<ForkedSupervisor>(ends[0], pid, std::move(tag));
+}
+
+}  // namespace jizi::tuner

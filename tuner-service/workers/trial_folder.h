@@ -1,0 +1,32 @@
+#pragma once
+// trial_folder.h - names of folders and files beneath a worker's folder, and paths opened safely.
+// Fails: as said beside each.
+// Threads: any; nothing is kept.
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+
+namespace jizi::tuner {
+
+std::string TrialFolder(const std::string& root, int64_t trial);  // <root>/000042
+
+// Makes it, with checkpoints/ in it. Returns its absolute path.
+// Fails: InvalidArgument FOLDER_NOT_WRITABLE.
+StatusOr<std::string> MakeTrialFolder(const std::string& root, int64_t trial);
+
+// The file of reports that a process of this worker could not deliver (contract 22).
+std::string OutboxPath(const std::string& root, const std::string& worker);
+
+// Opens `path`, relative, beneath `folder`, for reading; no link anywhere on the way is followed
+// and nothing outside is reached (contract 26). The descriptor is the caller's.
+// Fails: InvalidArgument PATH_NOT_BENEATH (absolute, "..", a link), NotFound CHECKPOINT_MISSING.
+StatusOr<int> OpenBeneath(const std::string& folder, const std::string& path);
+
+// The absolute path of a trial's checkpoint, for a program to start from (contract 26).
+// Fails: FailedPrecondition WARM_START_NOT_VISIBLE with the reason.
+StatusOr<std::string> CheckpointPath(const std::string& root, int64_t trial,
+                                     const std::string& path);
+
+}  // namespace jizi::tuner
