@@ -1,0 +1,299 @@
+// Suggests that wait for a scheduler: off the engine thread, joined, exactly once, the same after a
+// restart (docs/contracts.md, 1, 10, 12, 13).
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/engine/engine_testing.h"
+
+namespace jizi::tuner {
+namespace {
+
+using std::chrono::milliseconds;
+
+class DecisionTest : public testing::Test {
+ protected:
+  void Start() {
+    engine_.reset();
+    auto engine = Engine::Start(ScriptedStore(script_),
+                                {.make_scheduler = ScriptedSchedulers(scheduler_)}, clock_);
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+  }
+  void StartWithStudy(StudySpec spec = SpecOf("s")) {
+    Start();
+    ASSERT_TRUE(Create(*engine_, std::move(spec), "r").ok());
+  }
+
+  FakeClock clock_;
+  std::shared_ptr<SchedulerScript> scheduler_ = std::make_shared<SchedulerScript>();
+  std::shared_ptr<StoreScript> script_ = std::make_shared<StoreScript>();
+  std::unique_ptr<Engine> engine_;
+};
+
+using Contract1 = DecisionTest;
+using Contract10 = DecisionTest;
+using Contract12InFlight = DecisionTest;
+using Contract13 = DecisionTest;
+
+TEST_F(Contract1, ASlowSchedulerHoldsUpNobodysReport) {
+  StartWithStudy();
+  const Assigned held = OnlyTrial(Suggest(*engine_, "s", SuggestOf("w", 1)));
+  ASSERT_EQ(held.trial->id, 1);
+  scheduler_->gate.Shut();
+  const auto slow = Send(*engine_, "s", SuggestOf("v", 1));
+  ASSERT_TRUE(scheduler_->gate.Arrived(2));
+  for (int step = 0; step < 20; ++step) {
+    ASSERT_TRUE(Execute(*engine_, "s", ReportOf(held, step + 1, step, 0.5)).ok());
+  }
+  ASSERT_TRUE(Read(*engine_, "s").ok());
+  EXPECT_FALSE(slow.answered());
+  scheduler_->gate.Open();
+  EXPECT_EQ(OnlyTrial(slow.Get()).trial->id, 2);
+}
+
+TEST_F(Contract10, TheAnswerIsAcceptedWhateverWasReportedInBetween) {
+  StartWithStudy();
+  const Assigned held = OnlyTrial(Suggest(*engine_, "s", SuggestOf("w", 1)));
+  scheduler_->gate.Shut();
+  const auto slow = Send(*engine_, "s", SuggestOf("v", 1));
+  ASSERT_TRUE(scheduler_->gate.Arrived(2));
+  ASSERT_TRUE(Execute(*engine_, "s", ReportOf(held, 1, 0, 0.5)).ok());
+  scheduler_->gate.Open();
+  const Assigned second = OnlyTrial(slow.Get());
+  ASSERT_EQ(second.trial->id, 2);
+  EXPECT_EQ(second.trial->decision, 2);
+}
+
+TEST_F(Contract10, CallsThatWaitAreJoinedIntoOneCount) {
+  StartWithStudy();
+  scheduler_->gate.Shut();
+  std::vector<Awaited<Reply>> replies;
+  replies.push_back(Send(*engine_, "s", SuggestOf("w0", 1)));
+  ASSERT_TRUE(scheduler_->gate.Arrived(1));
+  for (int i = 1; i <= 10; ++i) {
+    replies.push_back(Send(*engine_, "s", SuggestOf("w" + std::to_string(i), 1, 2)));
+  }
+  ASSERT_TRUE(Read(*engine_, "s").ok());  // All are parked by now.
+  scheduler_->gate.Open();
+  for (const auto& reply : replies) ASSERT_TRUE(reply.Get().ok()) << reply.Get().status();
+  EXPECT_EQ(scheduler_->Counts(), (std::vector<int>{1, 20}));
+  EXPECT_EQ(Read(*engine_, "s")->study.trials.size(), 21u);
+}
+
+TEST_F(Contract10, OneDecisionAStudyAtATime) {
+  StartWithStudy();
+  scheduler_->gate.Shut();
+  const auto first = Send(*engine_, "s", SuggestOf("w", 1));
+  ASSERT_TRUE(scheduler_->gate.Arrived(1));
+  const auto second = Send(*engine_, "s", SuggestOf("v", 1));
+  ASSERT_TRUE(Read(*engine_, "s").ok());
+  EXPECT_EQ(scheduler_->gate.arrivals(), 1);
+  scheduler_->gate.Open();
+  // They are served in order.
+  EXPECT_EQ(OnlyTrial(first.Get()).trial->id, 1);
+  EXPECT_EQ(OnlyTrial(second.Get()).trial->id, 2);
+}
+
+TEST_F(Contract10, TheJoinedCountKeepsToTheRunCap) {
+  StudySpec spec = SpecOf("s");
+  spec.budget.run_cap = 4;
+  StartWithStudy(spec);
+  scheduler_->gate.Shut();
+  std::vector<Awaited<Reply>> replies;
+  for (int i = 0; i < 10; ++i) {
+    replies.push_back(Send(*engine_, "s", SuggestOf("w" + std::to_string(i), 1)));
+  }
+  ASSERT_TRUE(Read(*engine_, "s").ok());
+  scheduler_->gate.Open();
+  int trials = 0;
+  for (const auto& reply : replies) {
+    const auto got = reply.Get();
+    ASSERT_TRUE(got.ok()) << got.status();
+    if (OnlyTrial(got).trial->id != 0) ++trials;
+  }
+  EXPECT_EQ(trials, 4);
+  EXPECT_EQ(Read(*engine_, "s")->study.trials.size(), 4u);
+  int asked = 0;
+  for (const int count : scheduler_->Counts()) asked += count;
+  EXPECT_LE(asked, 4);
+}
+
+TEST_F(Contract10, AStudyThatIsPausedMeanwhileHandsOutNothing) {
+  StartWithStudy();
+  scheduler_->gate.Shut();
+  const auto waiting = Send(*engine_, "s", SuggestOf("w", 1));
+  ASSERT_TRUE(scheduler_->gate.Arrived(1));
+  ASSERT_TRUE(Execute(*engine_, "s", SetStateCommand{StudyState::kPaused}).ok());
+  scheduler_->gate.Open();
+  const auto got = waiting.Get();
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(std::holds_alternative<Wait>(std::get<SuggestReply>(*got)));
+}
+
+TEST_F(Contract12InFlight, ARepeatJoinsAndGetsTheSameAnswer) {
+  StartWithStudy();
+  scheduler_->gate.Shut();
+  const auto first = Send(*engine_, "s", SuggestOf("w", 1));
+  ASSERT_TRUE(scheduler_->gate.Arrived(1));
+  const auto repeat = Send(*engine_, "s", SuggestOf("w", 1));  // Other tokens, the same body.
+  ASSERT_TRUE(Read(*engine_, "s").ok());
+  scheduler_->gate.Open();
+  const Assigned a = OnlyTrial(first.Get());
+  const Assigned b = OnlyTrial(repeat.Get());
+  EXPECT_EQ(a.trial->id, 1);
+  EXPECT_EQ(b.trial->id, 1);
+  EXPECT_EQ(a.token, b.token);
+  EXPECT_EQ(Read(*engine_, "s")->study.trials.size(), 1u);
+}
+
+TEST_F(Contract12InFlight, AnotherBodyOrAnotherNumberIsRefusedWhileOneWaits) {
+  StartWithStudy();
+  scheduler_->gate.Shut();
+  const auto first = Send(*engine_, "s", SuggestOf("w", 1));
+  ASSERT_TRUE(scheduler_->gate.Arrived(1));
+  const auto other_body = Execute(*engine_, "s", SuggestOf("w", 1, 2));
+  EXPECT_EQ(other_body.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(DetailOf(other_body.status()).code, "SEQUENCE_REUSED");
+  const auto next = Execute(*engine_, "s", SuggestOf("w", 2));
+  EXPECT_EQ(next.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(DetailOf(next.status()).code, "CALL_IN_FLIGHT");
+  scheduler_->gate.Open();
+  EXPECT_EQ(OnlyTrial(first.Get()).trial->id, 1);
+  EXPECT_EQ(OnlyTrial(Suggest(*engine_, "s", SuggestOf("w", 2))).trial->id, 2);
+}
+
+TEST_F(Contract12InFlight, ACompleteThatWaitsForItsNextIsJoinedByItsRepeat) {
+  StartWithStudy();
+  const Assigned held = OnlyTrial(Suggest(*engine_, "s", SuggestOf("w", 1)));
+  ASSERT_TRUE(Execute(*engine_, "s", ReportOf(held, 1, 0, 0.5)).ok());
+  scheduler_->gate.Shut();
+  CompleteCommand complete = CompleteOf(held, 2);
+  complete.next = SuggestOf("w", 2);
+  const auto first = Send(*engine_, "s", complete);
+  ASSERT_TRUE(scheduler_->gate.Arrived(2));
+  const auto repeat = Send(*engine_, "s", complete);
+  EXPECT_EQ(Read(*engine_, "s")->study.trials[0]->state,
+            TrialState::kCompleted);  // That half is done.
+  scheduler_->gate.Open();
+  for (const auto& reply : {first.Get(), repeat.Get()}) {
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    const auto& completed = std::get<CompleteReply>(*reply);
+    EXPECT_EQ(completed.trial->state, TrialState::kCompleted);
+    ASSERT_TRUE(completed.next.has_value());
+    EXPECT_EQ(OnlyTrial(StatusOr<SuggestReply>(*completed.next)).trial->id, 2);
+  }
+  EXPECT_EQ(Read(*engine_, "s")->study.trials.size(), 2u);
+}
+
+TEST_F(DecisionTest, AFailedDecisionAnswersItsCallersAndTheNextOneIsTakenAnew) {
+  StartWithStudy();
+  scheduler_->Instead(StatusOr<Decision>(absl::InternalError("no root found")));
+  const auto failed = Suggest(*engine_, "s", SuggestOf("w", 1));
+  EXPECT_EQ(failed.status().code(), StatusCode::kInternal) << failed.status();
+  scheduler_->Instead(std::nullopt);
+  EXPECT_EQ(OnlyTrial(Suggest(*engine_, "s", SuggestOf("w", 1))).trial->id, 1);
+}
+
+TEST_F(DecisionTest, AFailedDecisionLeavesACompleteDone) {
+  StartWithStudy();
+  const Assigned held = OnlyTrial(Suggest(*engine_, "s", SuggestOf("w", 1)));
+  ASSERT_TRUE(Execute(*engine_, "s", ReportOf(held, 1, 0, 0.5)).ok());
+  scheduler_->Instead(StatusOr<Decision>(absl::InternalError("no root found")));
+  CompleteCommand complete = CompleteOf(held, 2);
+  complete.next = SuggestOf("w", 2);
+  const auto reply = Execute(*engine_, "s", complete);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_FALSE(std::get<CompleteReply>(*reply).next.has_value());
+  scheduler_->Instead(std::nullopt);
+  EXPECT_EQ(OnlyTrial(Suggest(*engine_, "s", SuggestOf("w", 2))).trial->id, 2);
+}
+
+TEST_F(DecisionTest, ASchedulerThatSaysNothingIsABugAndNoLoop) {
+  StartWithStudy();
+  scheduler_->Instead(StatusOr<Decision>(Decision{}));
+  const auto silent = Suggest(*engine_, "s", SuggestOf("w", 1));
+  EXPECT_EQ(silent.status().code(), StatusCode::kInternal) << silent.status();
+  EXPECT_EQ(scheduler_->Counts().size(), 1u);
+}
+
+TEST_F(DecisionTest, ASchedulerThatWaitsIsAWait) {
+  StartWithStudy();
+  Decision wait;
+  wait.next = Next::kWait;
+  wait.why = "for the other members";
+  scheduler_->Instead(StatusOr<Decision>(wait));
+  const auto reply = Suggest(*engine_, "s", SuggestOf("w", 1));
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_TRUE(std::holds_alternative<Wait>(*reply));
+}
+
+TEST_F(DecisionTest, ShutdownPastItsDeadlineLeavesASlowSchedulerBehind) {
+  StartWithStudy();
+  scheduler_->gate.Shut();
+  const auto waiting = Send(*engine_, "s", SuggestOf("w", 1));
+  ASSERT_TRUE(scheduler_->gate.Arrived(1));
+  engine_->Shutdown(milliseconds(10));
+  EXPECT_EQ(waiting.Get().status().code(), StatusCode::kUnavailable);
+  engine_.reset();
+  scheduler_->gate.Open();  // It ends by itself and touches nothing of the engine.
+  Start();
+  EXPECT_EQ(OnlyTrial(Suggest(*engine_, "s", SuggestOf("w", 1))).trial->id, 1);
+}
+
+TEST_F(DecisionTest, ShutdownWaitsForADecisionWithinItsDeadline) {
+  StartWithStudy();
+  scheduler_->gate.Shut();
+  const auto waiting = Send(*engine_, "s", SuggestOf("w", 1));
+  ASSERT_TRUE(scheduler_->gate.Arrived(1));
+  std::thread shutdown([&] { engine_->Shutdown(milliseconds(30'000)); });
+  scheduler_->gate.Open();
+  EXPECT_EQ(OnlyTrial(waiting.Get()).trial->id, 1);
+  shutdown.join();
+}
+
+// The same calls give the same suggestions, whether the engine lives through them or is started
+// anew before each: what a memo holds is lost then, and so is everything else that is not in the
+// log.
+std::vector<Params> Suggestions(Engine& engine) {
+  std::vector<Params> all;
+  const auto view = Read(engine, "s");
+  if (!view.ok()) return all;
+  for (const Cow<Trial>& trial : view->study.trials) all.push_back(trial->params);
+  return all;
+}
+
+TEST_F(Contract13, MemosDroppedAtEveryCallGiveTheSameAnswers) {
+  for (const char* method : {"random", "grid"}) {
+    SCOPED_TRACE(method);
+    StudySpec spec = SpecOf("s");
+    spec.method = method;
+    spec.space.parameters = {
+        {"units", NumericDomain{Uniform{1, 50}, 1, true}, {}},
+        {"kind", CategoricalDomain{{std::string("a"), std::string("b")}, {}}, {}}};
+    std::vector<Params> without;
+    for (const bool restart : {false, true}) {
+      script_ = std::make_shared<StoreScript>();
+      StartWithStudy(spec);
+      for (int i = 0; i < 12; ++i) {
+        if (restart) Start();
+        const Assigned held = OnlyTrial(Suggest(*engine_, "s", SuggestOf("w", i + 1)));
+        ASSERT_EQ(held.trial->id, i + 1);
+        if (restart) Start();
+        ASSERT_TRUE(Execute(*engine_, "s", ReportOf(held, 1, 0, 1.0 / (i + 1))).ok());
+        if (restart) Start();
+        ASSERT_TRUE(Execute(*engine_, "s", CompleteOf(held, 2)).ok());
+      }
+      if (!restart) {
+        without = Suggestions(*engine_);
+        ASSERT_EQ(without.size(), 12u);
+      } else {
+        EXPECT_EQ(Suggestions(*engine_), without);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace jizi::tuner
