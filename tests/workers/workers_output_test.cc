@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "tests/workers/temp_folder.h"
+#include "tuner-service/workers/output_file.h"
+#include "tuner-service/workers/printed_report.h"
+#include "tuner-service/workers/trial_folder.h"
+
+namespace jizi::tuner {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+size_t DiskOf(const TempFolder& folder) {
+  size_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    bytes += entry.file_size();
+  }
+  return bytes;
+}
+
+TEST(OutputFileTest, KeepsAllBelowTheCap) {
+  TempFolder folder;
+  {
+    OutputFile(folder / "out", 8192).Append("hello\n");
+  }
+  {
+    OutputFile(folder / "out", 8192).Append("again\n");
+  }  // The next attempt.
+  EXPECT_EQ(ReadAll(folder / "out"), "hello\nagain\n");
+}
+
+TEST(OutputFileTest, KeepsHeadAndTailAndSaysWhatItDropped) {
+  TempFolder folder;
+  constexpr size_t kCap = 8192;
+  {
+    OutputFile file(folder / "out", kCap);
+    for (int i = 0; i < 200'000; ++i) {
+      file.Append("line " + std::to_string(i) + "\n");
+      if (i % 20'000 == 0) {
+        EXPECT_LE(DiskOf(folder), kCap);
+      }
+    }
+  }
+  const std::string text = ReadAll(folder / "out");
+  EXPECT_LE(text.size(), kCap + 200);
+  EXPECT_THAT(text, StartsWith("line 0\nline 1\n"));
+  EXPECT_THAT(text, EndsWith("line 199998\nline 199999\n"));
+  EXPECT_THAT(text, HasSubstr("bytes of output dropped here"));
+  EXPECT_GE(text.size(), kCap / 2 + kCap / 4);  // At least half of the tail's share is there.
+}
+
+TEST(OutputFileTest, WhatAKilledOwnerLeftIsJoined) {
+  TempFolder folder;
+  std::ofstream(folder / "out") << "head\n";
+  std::ofstream(folder / "out.tail2") << "middle\n";
+  std::ofstream(folder / "out.tail") << "tail\n";
+  {
+    OutputFile(folder / "out", 8192).Append("new\n");
+  }
+  EXPECT_EQ(ReadAll(folder / "out"), "head\nmiddle\ntail\nnew\n");
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.tail"));
+}
+
+TEST(OutputFileTest, ManyAttemptsStayBounded) {
+  TempFolder folder;
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    OutputFile(folder / "out", 4096).Append(std::string(50'000, 'x'));
+  }
+  EXPECT_LE(DiskOf(folder), 2 * 4096 + 400U);
+}
+
+TEST(TailLinesTest, TwentyLinesAndFourKiB) {
+  TailLines tail;
+  for (int i = 0; i < 1000; ++i) tail.Append("line " + std::to_string(i) + "\n");
+  EXPECT_THAT(tail.Text(), StartsWith("line 980\n"));
+  EXPECT_THAT(tail.Text(), EndsWith("line 999"));
+  tail.Append(std::string(1 << 20, 'x'));
+  EXPECT_LE(tail.Text().size(), 4096U);
+  tail.Append("\xff\xfe bad");
+  EXPECT_THAT(tail.Text(), EndsWith(" bad"));
+}
+
+std::vector<std::string> Scan(const std::vector<std::string>& chunks) {
+  std::vector<std::string> lines;
+  LineScanner scanner;
+  const auto sink = [&](std::string line) { lines.push_back(std::move(line)); };
+  for (const std::string& chunk : chunks) scanner.Append(chunk, sink);
+  scanner.Finish(sink);
+  return lines;
+}
+
+TEST(Contract23, OnlyLinesThatStartWithJizi) {
+  EXPECT_THAT(Scan({"epoch 1\njizi a=1\n jizi b=2\njizib=3\nji", "zi c=", "3\r\njizi d=4"}),
+              ElementsAre("jizi a=1", "jizi c=3", "jizi d=4"));
+  EXPECT_THAT(Scan({"jizi " + std::string(65536, 'x') + "\njizi ok=1\n"}),
+              ElementsAre("jizi ok=1"));  // Longer than 64 KiB: passed over.
+}
+
+TEST(Contract23, PairsOrOneJsonObject) {
+  const auto pairs =
+      ParsePrintedReport("jizi step=3  val_accuracy=0.91 loss=nan x=-inf total_steps=10");
+  ASSERT_TRUE(pairs.ok()) << pairs.status();
+  EXPECT_EQ(pairs->step, 3);
+  EXPECT_EQ(pairs->total_steps, 10);
+  EXPECT_EQ(pairs->measurement.metrics().at("val_accuracy"), 0.91);
+  EXPECT_TRUE(std::isnan(pairs->measurement.metrics().at("loss")));
+  EXPECT_EQ(pairs->measurement.metrics().at("x"), -INFINITY);
+  const auto object = ParsePrintedReport(
+      R"(jizi {"step": 4, "a \"NaN": 1, "loss": NaN, "y": -Infinity, "z": "NaN"})");
+  ASSERT_TRUE(object.ok()) << object.status();
+  EXPECT_EQ(object->step, 4);
+  EXPECT_EQ(object->measurement.metrics().at("a \"NaN"), 1);
+  EXPECT_TRUE(std::isnan(object->measurement.metrics().at("loss")));
+  EXPECT_TRUE(std::isnan(object->measurement.metrics().at("z")));
+  EXPECT_EQ(object->measurement.metrics().at("y"), -INFINITY);
+  EXPECT_FALSE(ParsePrintedReport("jizi loss=0.5")->step.has_value());
+}
+
+TEST(Contract23, SaysWhatIsWrong) {
+  for (const char* line : {"jizi ", "jizi loss", "jizi loss=abc", "jizi =3", "jizi step=3",
+                           "jizi step=-1 a=1", "jizi step=1.5 a=1", "jizi {", "jizi {\"a\": []}",
+                           "jizi {\"a\": 1", "jizi \xff=1", "jizi step=nan a=1"}) {
+    const auto report = ParsePrintedReport(line);
+    EXPECT_EQ(DetailOf(report.status()).code, "PRINTED_REPORT") << line;
+  }
+}
+
+TEST(Contract26, PathsStayBeneathTheirFolder) {
+  TempFolder folder;
+  const std::string trial = TrialFolder(folder.path(), 7);
+  EXPECT_EQ(trial, folder / "000007");
+  ASSERT_TRUE(MakeTrialFolder(folder.path(), 7).ok());
+  std::ofstream(folder / "secret") << "s";
+  std::ofstream(trial + "/checkpoints/a") << "s";
+  ASSERT_EQ(symlink("../../secret", (trial + "/checkpoints/link").c_str()), 0);
+  ASSERT_EQ(symlink("checkpoints", (trial + "/c").c_str()), 0);
+  const auto path = CheckpointPath(folder.path(), 7, "checkpoints/a");
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(*path, trial + "/checkpoints/a");
+  for (const std::string& bad :
+       {std::string("../secret"), folder / "secret", std::string("checkpoints/link"),
+        std::string("c/a"), std::string("checkpoints"), std::string(""), std::string("none"),
+        std::string("checkpoints/../../secret")}) {
+    const auto refused = CheckpointPath(folder.path(), 7, bad);
+    EXPECT_EQ(DetailOf(refused.status()).code, "WARM_START_NOT_VISIBLE") << bad;
+  }
+  EXPECT_EQ(DetailOf(OpenBeneath(trial, "c/a").status()).code, "PATH_NOT_BENEATH");
+  EXPECT_EQ(DetailOf(OpenBeneath(trial, "none").status()).code, "CHECKPOINT_MISSING");
+}
+
+}  // namespace
+}  // namespace jizi::tuner
