@@ -123,24 +123,9 @@ void EngineThread::On(DecisionResult& result) {
   const auto found = by_id_.find(result.study);
   if (found == by_id_.end() || found->second->epoch != result.epoch) return;
   StudySlot& slot = *found->second;
-  const StatusOr<Decision>& answer = result.answer.answer;
-  Status failed = answer.status();
-  const bool proposed = answer.ok() && !(answer->start.empty() && answer->resume.empty());
-  if (answer.ok() && !proposed && answer->next == Next::kMore) {
-    failed = Error(StatusCode::kInternal, "the scheduler proposed nothing and did not say why",
-                   {"SCHEDULER_SILENT", slot.name, "this is a bug of ours; please report it"});
-    result.answer.answer = failed;
-  }
   auto outcome = Run(slot, std::move(result.answer));
-  if (outcome.ok()) {
-    PushItem(slot.id, RecordOf(slot, std::move(outcome->events)), nullptr);
-  } else if (failed.ok()) {
-    failed = outcome.status();
-  }
-  if (!failed.ok()) {
-    slot.state.pending.reset();
-    return AnswerParked(slot, failed);
-  }
+  if (!outcome.ok()) return AnswerParked(slot, outcome.status());
+  PushItem(slot.id, RecordOf(slot, std::move(outcome->events)), nullptr);
   ServeParked(slot);
 }
 
