@@ -115,7 +115,7 @@ Assigned AssignedOf(const Draft& draft, TrialId id, int number) {
   assigned.trial = draft.Share(id);
   assigned.attempt = number;
   assigned.token = trial.attempts[static_cast<size_t>(number - 1)].token;
-  assigned.lease = draft.LeaseOf(id);
+  assigned.lease = draft.LeaseOf(id, number);
   for (const Checkpoint& checkpoint : trial.checkpoints) {  // The last from before this attempt.
     if (checkpoint.attempt < number) assigned.start = CheckpointRef{id, checkpoint};
   }
@@ -216,7 +216,7 @@ StatusOr<Outcome> Decide(Draft& draft, const RenewCommand& command) {
     RenewReply::Renewed renewed;
     if (HoldIfMine(draft, lease)) {
       renewed.held = true;
-      renewed.lease = draft.LeaseOf(lease.trial);
+      renewed.lease = draft.LeaseOf(lease.trial, lease.attempt);
       renewed.directive = draft.At(lease.trial).told.value_or(Continue{});
     }
     reply.leases.push_back(std::move(renewed));
@@ -263,7 +263,7 @@ StatusOr<Outcome> Decide(Draft& draft, const RegisterCheckpointCommand& command)
   const RecordedReply* recorded = TRY(Admit(draft.state(), command.lease, command.call));
   if (recorded != nullptr) {
     HoldIfMine(draft, command.lease);
-    return draft.Take(Reply(RegisterCheckpointReply{draft.LeaseOf(id)}));
+    return draft.Take(Reply(RegisterCheckpointReply{draft.LeaseOf(id, command.lease.attempt)}));
   }
   const Trial& trial = draft.At(id);
   TRY(CheckCheckpoint(trial, command.checkpoint));
@@ -277,7 +277,7 @@ StatusOr<Outcome> Decide(Draft& draft, const RegisterCheckpointCommand& command)
   registered.checkpoint.attempt = command.lease.attempt;
   draft.Emit(std::move(registered));
   draft.Emit(CallAnswered{"", id, command.lease.attempt, command.call, RecordedDone{}});
-  return draft.Take(Reply(RegisterCheckpointReply{draft.LeaseOf(id)}));
+  return draft.Take(Reply(RegisterCheckpointReply{draft.LeaseOf(id, command.lease.attempt)}));
 }
 
 }  // namespace jizi::tuner

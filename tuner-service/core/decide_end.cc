@@ -176,8 +176,7 @@ StatusOr<Outcome> Decide(Draft& draft, const CompleteCommand& command) {
   CompleteReply reply;
   Suggested suggested;
   if (recorded != nullptr) {
-    const auto* suggestion = std::get_if<RecordedSuggestion>(recorded);
-    reply.next = Rebuild(draft, suggestion == nullptr ? RecordedSuggestion() : *suggestion);
+    reply.next = Repeat(draft, *recorded);
   } else if (command.next) {
     suggested = Serve(draft, *command.next);
     reply.next = std::move(suggested.reply);

@@ -149,7 +149,7 @@ StatusOr<Outcome> Decide(Draft& draft, const ReportCommand& command) {
       reply.rejected = report->rejected;
     }
     HoldIfMine(draft, command.lease);
-    reply.lease = draft.LeaseOf(id);
+    reply.lease = draft.LeaseOf(id, command.lease.attempt);
     return draft.Take(Reply(std::move(reply)));
   }
   Hold(draft, command.lease);
@@ -160,7 +160,7 @@ StatusOr<Outcome> Decide(Draft& draft, const ReportCommand& command) {
   if (const auto* go_on = std::get_if<Continue>(&answer.directive); draft.At(id).told && go_on) {
     draft.Emit(DirectiveDelivered{id, go_on->roll_back_to});
   }
-  ReportReply reply{answer.directive, draft.LeaseOf(id), answer.rejected};
+  ReportReply reply{answer.directive, draft.LeaseOf(id, command.lease.attempt), answer.rejected};
   draft.Emit(CallAnswered{"", id, command.lease.attempt, command.call, std::move(answer)});
   return draft.Take(Reply(std::move(reply)));
 }

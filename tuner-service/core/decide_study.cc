@@ -63,14 +63,15 @@ const std::vector<TrialId>* MadeBefore(const StudyData& state, const std::string
 
 StatusOr<Outcome> Decide(Draft& draft, const EnqueueCommand& command) {
   TRY(CheckId(command.request_id, "request_id", true));
+  const Params params = Coerce(draft.spec().space, command.params);
   if (const std::vector<TrialId>* made = MadeBefore(draft.state(), command.request_id)) {
     const bool same = made->size() == 1 && draft.At(made->front()).decision == 0 &&
-                      draft.At(made->front()).params == command.params;
+                      draft.At(made->front()).params == params;
     if (!same) return RequestReused(command.request_id);
     return draft.Take(Reply(EnqueueReply{draft.Share(made->front())}));
   }
   if (draft.state().state == StudyState::kStopped) return StudyStopped("EnqueueTrial");
-  TRY(Check(draft.spec().space, command.params));
+  TRY(Check(draft.spec().space, params));
   const auto count = static_cast<int64_t>(draft.study().trials.size());
   if (count >= kMaxTrialsPerStudy) {
     return Refuse(StatusCode::kResourceExhausted, "TOO_MANY_TRIALS", draft.spec().name,
@@ -78,7 +79,7 @@ StatusOr<Outcome> Decide(Draft& draft, const EnqueueCommand& command) {
                   "go on in another study");
   }
   Proposal proposal;
-  proposal.params = command.params;
+  proposal.params = params;
   proposal.why = "enqueued by hand";
   draft.Emit(TrialCreated{count + 1, 0, std::move(proposal), command.request_id});
   GoOn(draft, "a trial was enqueued by hand");

@@ -104,6 +104,16 @@ std::vector<TrialId> Pick(const StudyData& state, const std::string& worker, siz
   return picked;
 }
 
+SuggestReply Rebuild(const Draft& draft, const RecordedSuggestion& recorded) {
+  if (recorded.wait) return *recorded.wait;
+  if (recorded.finished) return *recorded.finished;
+  std::vector<Assigned> assigned;
+  for (const auto& [trial, attempt] : recorded.assigned) {
+    assigned.push_back(AssignedOf(draft, trial, attempt));
+  }
+  return assigned;
+}
+
 Suggested Answer(Draft& draft, const SuggestCommand& command, RecordedSuggestion recorded) {
   SuggestReply reply = Rebuild(draft, recorded);
   draft.Emit(CallAnswered{command.worker, 0, 0, command.call, std::move(recorded)});
@@ -137,14 +147,14 @@ Suggested Park(Draft& draft, size_t missing) {
 
 }  // namespace
 
-SuggestReply Rebuild(const Draft& draft, const RecordedSuggestion& recorded) {
-  if (recorded.wait) return *recorded.wait;
-  if (recorded.finished) return *recorded.finished;
-  std::vector<Assigned> assigned;
-  for (const auto& [trial, attempt] : recorded.assigned) {
-    assigned.push_back(AssignedOf(draft, trial, attempt));
+SuggestReply Repeat(Draft& draft, const RecordedReply& recorded) {
+  const auto* suggestion = std::get_if<RecordedSuggestion>(&recorded);
+  CHECK(suggestion != nullptr);  // Workers are answered with nothing else.
+  for (const auto& [trial, attempt] : suggestion->assigned) {
+    const Attempt& made = draft.At(trial).attempts[static_cast<size_t>(attempt - 1)];
+    HoldIfMine(draft, LeaseRef{trial, attempt, made.token});
   }
-  return assigned;
+  return Rebuild(draft, *suggestion);
 }
 
 StatusOr<const RecordedReply*> AdmitSuggest(const StudyData& state, const SuggestCommand& command) {
@@ -260,6 +270,11 @@ StatusOr<Outcome> Decide(Draft& draft, const AnswerCommand& command) {
     decided.next = Next::kWait;  // Asking again at once would go on for ever.
     if (decided.why.empty()) decided.why = "nothing of its last answer could be used";
   }
+  // A wait that was decided before the last change, when no other change can come: ask once more.
+  const bool idle = Running(state) == 0 && state.queue.empty();
+  const bool outdated = state.log_position != command.log_position;
+  if (decided.next == Next::kWait && nothing && idle && outdated && open)
+    decided.next = Next::kMore;
   draft.Emit(std::move(decided));
   Decision taken = decision;
   taken.start.resize(static_cast<size_t>(std::min(room, proposed)));

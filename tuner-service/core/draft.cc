@@ -55,9 +55,11 @@ void Draft::RenewLease(TrialId trial) {
       context_.steady_now + std::chrono::duration_cast<SteadyTime::duration>(lease.length);
 }
 
-Seconds Draft::LeaseOf(TrialId trial) const {
-  const auto found = state_.leases.find(trial);
-  return found == state_.leases.end() ? Seconds(0) : found->second.length;
+Seconds Draft::LeaseOf(TrialId id, int attempt) const {
+  const Trial& trial = At(id);
+  const bool live = trial.state == TrialState::kRunning && trial.attempts.back().number == attempt;
+  const auto found = state_.leases.find(id);
+  return live && found != state_.leases.end() ? found->second.length : Seconds(0);
 }
 
 Outcome Draft::Take(std::optional<Reply> reply) {

@@ -37,8 +37,8 @@ class Draft {
 
   // What is not stored.
   void StartLease(TrialId trial, Seconds length);
-  void RenewLease(TrialId trial);  // In full, from now.
-  Seconds LeaseOf(TrialId trial) const;
+  void RenewLease(TrialId trial);                     // In full, from now.
+  Seconds LeaseOf(TrialId trial, int attempt) const;  // 0 for an attempt that is over.
   std::optional<StudyData::Pending>& pending() { return state_.pending; }
 
   bool changed() const { return !events_.empty(); }
@@ -129,7 +129,9 @@ bool MayCreate(const StudyData& state, Timestamp now);
 
 // Every refusal of a Suggest, and nothing else. Empty: go on; else the recorded answer.
 StatusOr<const RecordedReply*> AdmitSuggest(const StudyData& state, const SuggestCommand& command);
-SuggestReply Rebuild(const Draft& draft, const RecordedSuggestion& recorded);
+// The recorded answer again. A repeat is a sign of life too: leases that are still there are
+// renewed.
+SuggestReply Repeat(Draft& draft, const RecordedReply& recorded);
 struct Suggested {
   std::optional<SuggestReply> reply;  // Empty: parked.
   std::optional<NeedDecision> need;
