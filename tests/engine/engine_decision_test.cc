@@ -1,5 +1,5 @@
-// Suggests that wait for a scheduler: off the engine thread, joined, exactly once, the same after a
-// restart (docs/contracts.md, 1, 10, 12, 13).
+// Suggests that wait for a scheduler: off the engine thread, joined, exactly once, the same
+// after a restart (docs/contracts.md, 1, 10, 12, 13).
 
 #include <gtest/gtest.h>
 

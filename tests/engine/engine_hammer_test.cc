@@ -1,6 +1,6 @@
-// Eight threads at once, with repeats, watchers and a store that is full now and then: every call
-// is answered once, nothing is lost or doubled, and replay equals state. JIZI_TEST_SEED repeats a
-// run's choices (not its interleaving).
+// Eight threads at once, with repeats, watchers and a store that is full now and then: every
+// call is answered once, nothing is lost or doubled, and replay equals state. JIZI_TEST_SEED
+// repeats a run's choices (not its interleaving).
 
 #include <gtest/gtest.h>
 
