@@ -3,9 +3,11 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -250,7 +252,7 @@ StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& options) 
       credentials = grpc::SslCredentials(tls);
     }
   }
-  auto channel = grpc::CreateCustomChannel(options.address, credentials, arguments);
+  auto channel = grpc::CreateCustomChannel(GrpcTarget(options.address), credentials, arguments);
   return std::unique_ptr<Client>(new Client(v1::TuneService::NewStub(channel), token));
 }
 
@@ -268,6 +270,25 @@ Status Client::Check(const grpc::ClientContext& context, const grpc::Status& sta
   if (protocol && *protocol != kProtocolVersion) return VersionMismatch(*protocol);
   if (status.ok()) return protocol ? absl::OkStatus() : VersionMismatch("of an unknown version");
   return protocol ? FromGrpc(status) : ExplainTransport(context, status);
+}
+
+std::string GrpcTarget(const std::string& address) {
+  if (address.rfind(kUnixPrefix, 0) != 0) return address;
+  constexpr char kHex[] = "0123456789ABCDEF";
+  std::string target;
+  for (const char c : address) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain =
+        (byte < 0x80 && std::isalnum(byte) != 0) || std::strchr("-_.~/:@!$&'()*+,;=", c) != nullptr;
+    if (plain && c != '\0') {
+      target += c;
+    } else {
+      target += '%';
+      target += kHex[byte >> 4U];
+      target += kHex[byte & 0xFU];
+    }
+  }
+  return target;
 }
 
 grpc::Status ToGrpc(const Status& status) {

@@ -1,8 +1,9 @@
 #pragma once
-// client.h - what every client of the service shares: the channel, the metadata of each call, errors, and values as text.
-// Fails: as Status with the service's ErrorDetail; Unavailable when it cannot be reached within the deadline;
-// FailedPrecondition VERSION_MISMATCH when the other side speaks another version of the protocol.
-// Threads: Client is immutable after Connect; calls from any thread.
+// client.h - what every client of the service shares: the channel, the metadata of each call,
+// errors, and values as text. Fails: as Status with the service's ErrorDetail; Unavailable when it
+// cannot be reached within the deadline; FailedPrecondition VERSION_MISMATCH when the other side
+// speaks another version of the protocol. Threads: Client is immutable after Connect; calls from
+// any thread.
 
 #include <chrono>
 #include <memory>
@@ -13,15 +14,17 @@
 
 namespace jizi {
 
-// Sent as metadata `jizi-protocol` with every call and every answer. Raised when an old peer would misunderstand a new one.
+// Sent as metadata `jizi-protocol` with every call, and as trailing metadata with every answer.
+// Raised when an old peer would misunderstand a new one.
 inline constexpr char kProtocolVersion[] = "1";
 
 struct ClientOptions {
-  std::string address;      // "unix:/path/to/socket" or "host:port".
-  std::string token_file;   // Its first line is sent as `authorization: Bearer ...`; empty: none.
-  std::string ca_file;      // PEM; empty: no TLS.
+  std::string address;     // "unix:/path/to/socket" or "host:port".
+  std::string token_file;  // Its first line is sent as `authorization: Bearer ...`; empty: none.
+  std::string ca_file;     // PEM; empty: no TLS. Unix sockets need none and take none.
 };
-// address as given; token and CA from JIZI_TOKEN_FILE and JIZI_CA_FILE: the one documented place that reads them.
+// address as given; token and CA from JIZI_TOKEN_FILE and JIZI_CA_FILE: the one documented place
+// that reads them.
 ClientOptions ClientOptionsFromEnvironment(std::string address);
 
 class Client {
@@ -30,7 +33,8 @@ class Client {
 
   // Calls one method with a deadline: client->Call(&v1::TuneService::Stub::Report, request, 5s).
   template <typename Request, typename Response>
-  StatusOr<Response> Call(grpc::Status (v1::TuneService::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+  StatusOr<Response> Call(grpc::Status (v1::TuneService::Stub::*method)(grpc::ClientContext*,
+                                                                        const Request&, Response*),
                           const Request& request, std::chrono::milliseconds deadline) {
     grpc::ClientContext context;
     Prepare(context, deadline);
@@ -51,11 +55,16 @@ class Client {
   std::string token_;
 };
 
+// An address as gRPC wants it: the path of a Unix socket percent-encoded, for gRPC takes it for a
+// URI.
+std::string GrpcTarget(const std::string& address);
+
 // A status of ours with its detail, as gRPC sends it, and back.
 grpc::Status ToGrpc(const Status& status);
 Status FromGrpc(const grpc::Status& status);
 
-// JSON text of a value (3, 3.0, true, "a", [1,2]), and the other way. Fails: InvalidArgument for text that is no JSON or not finite.
+// JSON text of a value (3, 3.0, true, "a", [1,2]), and the other way. Fails: InvalidArgument for
+// text that is no JSON or not finite.
 std::string ToJsonText(const v1::Value& value);
 StatusOr<v1::Value> ValueFromJsonText(const std::string& text);
 
