@@ -28,7 +28,7 @@ class Grid : public Scheduler {
       tried.Add(&points_, proposal.params);
       decision.start.push_back(std::move(proposal));
     }
-    if (tried.numbers().size() == points_.count()) {
+    if (static_cast<int>(decision.start.size()) < count) {
       decision.next = Next::kExhausted;
       decision.why = "all " + Total(points_.count()) + " points of the grid are used";
     }

@@ -37,7 +37,7 @@ class Sampling : public Scheduler {
       tried.Add(points, params);
       added.push_back(&params);
     }
-    if (IsExhausted(tried)) {
+    if (static_cast<int>(decision.start.size()) < count) {
       decision.next = Next::kExhausted;
       decision.why = "all " + std::to_string(points_->count()) + " points of the space are used";
     }

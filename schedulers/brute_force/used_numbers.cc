@@ -21,7 +21,11 @@ bool UsedNumbers::Contains(int64_t number) const {
 }
 
 bool UsedNumbers::Insert(int64_t number) {
-  if (chunks_.empty()) chunks_.emplace_back();
+  if (chunks_.empty()) {
+    chunks_.push_back({number});
+    ++size_;
+    return true;
+  }
   const size_t at = ChunkOf(number);
   std::vector<int64_t>& chunk = chunks_[at];
   const auto place = std::lower_bound(chunk.begin(), chunk.end(), number);

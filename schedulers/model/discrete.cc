@@ -31,7 +31,8 @@ double Slack(double quotient) {
   return kTolerance * std::min(1.0, size) + 4 * std::numeric_limits<double>::epsilon() * size;
 }
 
-// The double nearest to the decimal of 15 digits, where the quantum is such a decimal itself.
+// The double nearest to the decimal of 15 digits, if that is what the product would be without its
+// rounding.
 double Decimal(double value, double quantum) {
   const auto rounded = [](double exact) {
     char buffer[40];
@@ -41,7 +42,10 @@ double Decimal(double value, double quantum) {
     std::from_chars(buffer, end, read);
     return read;
   };
-  return rounded(quantum) == quantum ? rounded(value) : value;
+  if (rounded(quantum) != quantum) return value;
+  const double decimal = rounded(value);
+  const double noise = 2 * std::numeric_limits<double>::epsilon() * std::abs(value);
+  return std::abs(decimal - value) <= noise ? decimal : value;
 }
 
 }  // namespace

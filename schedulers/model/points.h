@@ -21,7 +21,7 @@
 namespace jizi::tuner {
 
 inline constexpr int64_t kManyPoints = std::numeric_limits<int64_t>::max();
-inline constexpr size_t kMaxConditionStates = 100'000;
+inline constexpr size_t kMaxConditionStates = 20'000;
 
 class Points {
  public:
