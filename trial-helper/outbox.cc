@@ -16,14 +16,13 @@ OutboxContent ReadOutbox(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return content;
   google::protobuf::io::FileInputStream file(fd);
-  bool clean_end = false;
   v1::ReportRequest request;
-  while (google::protobuf::util::ParseDelimitedFromZeroCopyStream(&request, &file, &clean_end)) {
+  while (google::protobuf::util::ParseDelimitedFromZeroCopyStream(&request, &file, nullptr)) {
     content.requests.push_back(request);
     content.whole_bytes = file.ByteCount();
     request.Clear();
   }
-  content.torn = !clean_end;
+  content.torn = lseek(fd, 0, SEEK_END) != content.whole_bytes;
   close(fd);
   return content;
 }

@@ -78,7 +78,9 @@ void LocalService::Stop() {
 }
 
 void LocalService::Start() {
-  auto store = tuner::OpenSqliteStore({.path = folder_ + "/jizi.db"});
+  tuner::SqliteOptions file;
+  file.path = folder_ + "/jizi.db";
+  auto store = tuner::OpenSqliteStore(file);
   ASSERT_TRUE(store.ok()) << store.status();
   tuner::EngineOptions options;
   options.make_scheduler =
@@ -93,7 +95,9 @@ void LocalService::Start() {
   auto engine = tuner::Engine::Start(*std::move(store), options);
   ASSERT_TRUE(engine.ok()) << engine.status();
   engine_ = *std::move(engine);
-  auto server = tuner::Server::Start(*engine_, {.listen = "unix:" + folder_ + "/s/socket"});
+  tuner::ServerOptions listening;
+  listening.listen = "unix:" + folder_ + "/s/socket";
+  auto server = tuner::Server::Start(*engine_, listening);
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
 }
