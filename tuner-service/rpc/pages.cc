@@ -132,10 +132,11 @@ Picked PickById(const Study& study, const v1::ListTrialsRequest& request, const 
   Picked picked;
   const auto size = static_cast<int64_t>(study.trials.size());
   const bool falling = request.descending();
-  const int64_t first = after ? after->id : (falling ? size + 1 : 0);
   // Clamped: the id comes out of a token, that is, from anyone.
-  for (int64_t id = falling ? std::min(first, size + 1) - 1 : std::max<int64_t>(first, 0) + 1;
-       falling ? id >= 1 : id <= size; id += falling ? -1 : 1) {
+  const int64_t seen =
+      std::clamp<int64_t>(after ? after->id : (falling ? size + 1 : 0), 0, size + 1);
+  const int64_t step = falling ? -1 : 1;
+  for (int64_t id = seen + step; id >= 1 && id <= size; id += step) {
     if (!filter.Takes(*study.trials[static_cast<size_t>(id - 1)])) continue;
     if (picked.places.size() == count) {
       picked.more = true;

@@ -1,0 +1,127 @@
+#include "proto/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "jizi/v1/error.pb.h"
+
+namespace jizi {
+namespace {
+
+using testing::HasSubstr;
+
+Status ConnectTo(const std::string& address, const std::string& token_file = "") {
+  return Client::Connect({address, token_file, ""}).status();
+}
+
+TEST(ClientTest, AnAddressThatIsNoneIsRefusedWithTheMend) {
+  for (const char* address :
+       {"", "host", "host:", ":80", "host:0", "host:99999", "host:8a", "unix:"}) {
+    const Status status = ConnectTo(address);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << address;
+    EXPECT_EQ(DetailOf(status).code, "ADDRESS") << address;
+  }
+  EXPECT_EQ(DetailOf(ConnectTo("unix:/" + std::string(107, 'x'))).code, "ADDRESS");
+  EXPECT_TRUE(ConnectTo("unix:/" + std::string(106, 'x')).ok());
+}
+
+TEST(ClientTest, ATokenFileThatIsMissingOrNoneSaysSo) {
+  EXPECT_EQ(DetailOf(ConnectTo("127.0.0.1:1", "/no/such/file")).code, "TOKEN_FILE");
+  EXPECT_EQ(DetailOf(ConnectTo("127.0.0.1:1", "/dev/null")).code, "TOKEN_FILE");
+}
+
+TEST(ClientTest, WhatCannotBeReachedIsUnavailableWithinTheDeadline) {
+  auto client = Client::Connect({"unix:/no/such/socket", "", ""});
+  ASSERT_TRUE(client.ok());
+  v1::GetStudyRequest request;
+  const auto answer =
+      (*client)->Call(&v1::TuneService::Stub::GetStudy, request, std::chrono::seconds(30));
+  EXPECT_EQ(answer.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(DetailOf(answer.status()).code, "UNREACHABLE");
+  EXPECT_FALSE(DetailOf(answer.status()).mend.empty());
+}
+
+TEST(ClientTest, ErrorsKeepTheirDetailOverGrpc) {
+  const Status ours = Error(StatusCode::kFailedPrecondition, "not yours \xF0\x9F\x98\x80",
+                            {"LEASE_LOST", "trial 3", "stop"});
+  const Status back = FromGrpc(ToGrpc(ours));
+  EXPECT_EQ(back.code(), ours.code());
+  EXPECT_EQ(back.message(), ours.message());
+  EXPECT_EQ(DetailOf(back), DetailOf(ours));
+  EXPECT_TRUE(FromGrpc(ToGrpc(absl::OkStatus())).ok());
+}
+
+TEST(ClientTest, ErrorsFitInTheMetadataThatStandardClientsTake) {
+  const std::string huge(100'000, '\n');  // Percent-encoded to three times its size.
+  const grpc::Status status = ToGrpc(Error(StatusCode::kNotFound, huge, {huge, huge, huge}));
+  EXPECT_LT(status.error_message().size() * 3 + status.error_details().size() * 4 / 3, 8000U);
+  const grpc::Status binary =
+      ToGrpc(Error(StatusCode::kNotFound, "a\xFF\xC0", {"", "\xED\xA0\x80", ""}));
+  v1::RpcStatus rich;
+  ASSERT_TRUE(rich.ParseFromString(binary.error_details()));
+  EXPECT_EQ(rich.message(), "a??");
+}
+
+TEST(ClientTest, ForeignDetailsAreIgnored) {
+  const Status status =
+      FromGrpc(grpc::Status(grpc::StatusCode::NOT_FOUND, "no", "\x01\x02garbage"));
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_EQ(status.message(), "no");
+}
+
+TEST(ClientTest, ValuesReadBackWithTheirTypes) {
+  for (const char* text :
+       {"3", "-9223372036854775808", "9223372036854775807", "3.0", "1e-07", "1e+300", "true",
+        "false", "\"a\"", "\"\"", "[1,2.5,\"x\"]", "{\"a\":1,\"b\":null}", "null", "0.1", "-0.0"}) {
+    const auto value = ValueFromJsonText(text);
+    ASSERT_TRUE(value.ok()) << text;
+    EXPECT_EQ(ToJsonText(*value), text);
+  }
+  EXPECT_TRUE(ValueFromJsonText("1")->has_int_value());
+  EXPECT_TRUE(ValueFromJsonText("1.0")->has_float_value());
+  EXPECT_EQ(ValueFromJsonText(" { \"b\" : 1 , \"a\" : 2 } ")->json_value(), "{\"a\":2,\"b\":1}");
+}
+
+TEST(ClientTest, TextThatIsNoValueIsRefused) {
+  for (const std::string& text :
+       {std::string(), std::string("abc"), std::string("NaN"), std::string("Infinity"),
+        std::string("1e999"), std::string("9223372036854775808"), std::string("[1"),
+        std::string("\"\xFF\""), std::string(100'000, '['), std::string(2 << 20, '1')}) {
+    const auto value = ValueFromJsonText(text);
+    EXPECT_EQ(value.status().code(), StatusCode::kInvalidArgument) << text.substr(0, 30);
+  }
+}
+
+TEST(ClientTest, NumbersThatJsonLacksArePrintedAsTexts) {
+  v1::Value value;
+  value.set_float_value(std::nan(""));
+  EXPECT_EQ(ToJsonText(value), "\"NaN\"");
+  value.set_float_value(-INFINITY);
+  EXPECT_EQ(ToJsonText(value), "\"-Infinity\"");
+}
+
+TEST(ClientTest, SocketPathsWithAnyCharactersReachGrpc) {
+  EXPECT_EQ(GrpcTarget("unix:/a b/50%/ü"), "unix:/a%20b/50%25/%C3%BC");
+  EXPECT_EQ(GrpcTarget("host:1"), "host:1");
+}
+
+TEST(ClientTest, EnvironmentNamesTokenAndAuthority) {
+  setenv("JIZI_TOKEN_FILE", "/t", 1);
+  setenv("JIZI_CA_FILE", "/c", 1);
+  const ClientOptions options = ClientOptionsFromEnvironment("host:1");
+  EXPECT_EQ(options.address, "host:1");
+  EXPECT_EQ(options.token_file, "/t");
+  EXPECT_EQ(options.ca_file, "/c");
+  unsetenv("JIZI_TOKEN_FILE");
+  unsetenv("JIZI_CA_FILE");
+  EXPECT_TRUE(ClientOptionsFromEnvironment("host:1").token_file.empty());
+}
+
+}  // namespace
+}  // namespace jizi
