@@ -75,8 +75,9 @@ void Session::Start(Method<Request, Response> method, Request request,
   (client_.stub().async()->*method)(
       &call->context, &call->request, &call->response,
       [this, call, then = std::move(then)](const grpc::Status& status) {
-        StatusOr<Response> result = Client::Check(call->context, status);
-        if (result.status().ok()) result = std::move(call->response);
+        const Status checked = Client::Check(call->context, status);
+        StatusOr<Response> result = checked.ok() ? StatusOr<Response>(std::move(call->response))
+                                                 : StatusOr<Response>(checked);
         MutexLock lock(mutex_);
         contexts_.erase(std::find(contexts_.begin(), contexts_.end(), &call->context));
         done_.push_back([then, result = std::move(result)] { then(result); });
@@ -154,6 +155,10 @@ void Session::Answered(double lease_s) {
 }
 
 void Session::Away(const Status& status) {
+  {
+    MutexLock lock(mutex_);
+    if (closing_) return;  // Cancelled by ourselves.
+  }
   if (!std::exchange(away_, true)) {
     Say("the service is away (" + ForPeople(status) + "); the training goes on, reports are kept" +
         (outbox_.path().empty() ? "" : " in " + outbox_.path()));

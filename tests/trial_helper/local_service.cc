@@ -157,7 +157,8 @@ v1::Trial LocalService::TrialOf(int64_t trial) {
 
 std::map<int64_t, double> LocalService::ValuesOf(int64_t trial) {
   std::map<int64_t, double> values;
-  for (const v1::Measurement& measurement : TrialOf(trial).measurements()) {
+  const v1::Trial found_trial = TrialOf(trial);
+  for (const v1::Measurement& measurement : found_trial.measurements()) {
     const auto found = measurement.metrics().find("val");
     if (found == measurement.metrics().end()) continue;
     EXPECT_TRUE(values.emplace(measurement.step(), found->second).second)

@@ -1,5 +1,5 @@
 // A training program for tests, in a process of its own.
-//   program train STEPS            every step is reported and its answer awaited; then "acked STEP"
+//   program train STEPS            every step is reported and its answer awaited
 //   program ranks STEPS SOCKET     several ranks: rank 0 broadcasts over the socket to rank 1
 //   program terminate              reports until it is told to stop, then saves a checkpoint
 #include <unistd.h>
@@ -63,6 +63,7 @@ int Ranks(int64_t steps, int socket) {
   jizi::HelperOptions options;
   options.report_wait_s = 30;
   options.next_trial_wait_s = 30;
+  options.changeable = {"lr"};
   options.broadcast = [&](std::string& bytes) {
     size_t size = bytes.size();
     if (first) {

@@ -1,5 +1,7 @@
 // The session against a service that answers as the test says: lost answers, refusals, calls that
 // hang.
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 

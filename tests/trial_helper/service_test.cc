@@ -3,7 +3,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/trial_helper/local_service.h"
 #include "trial-helper/checkpoint_file.h"
@@ -358,10 +361,14 @@ TEST_F(TrialHelper, Contract22NothingIsLostOrDoubledWhileTheServiceIsAway) {
     const auto trial = helper.NextTrial();
     int64_t step = 0;
     for (int outage = 0; outage < 3; ++outage) {
-      for (int i = 0; i < 20; ++i) trial->Report(++step, {{"val", static_cast<double>(step)}});
+      for (int i = 0; i < 20; ++i) {
+        ++step;
+        trial->Report(step, {{"val", static_cast<double>(step)}});
+      }
       service_.Stop();
       for (int i = 0; i < 20; ++i) {
-        EXPECT_FALSE(trial->Report(++step, {{"val", static_cast<double>(step)}}).should_stop());
+        ++step;
+        EXPECT_FALSE(trial->Report(step, {{"val", static_cast<double>(step)}}).should_stop());
         EXPECT_TRUE(trial->Checkpoint(
             step, [](const std::string& path) { std::ofstream(path) << "weights"; }));
       }
