@@ -14,7 +14,6 @@
 namespace jizi::tuner {
 
 inline constexpr std::chrono::milliseconds kOwnerSilent{2000};
-inline constexpr std::chrono::milliseconds kCallDeadline{30'000};
 
 struct Target {
   std::string database;  // --db

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "tuner-service/cli/connect.h"
-
 namespace jizi::tuner {
 namespace {
 

@@ -2,12 +2,15 @@
 // requests.h - calls of the service that several commands need, with their pages put together.
 // Fails: what the service says.   Threads: any.
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "proto/client.h"
 
 namespace jizi::tuner {
+
+inline constexpr std::chrono::milliseconds kCallDeadline{30'000};
 
 StatusOr<v1::Study> GetStudy(Client& client, const std::string& study);
 StatusOr<std::vector<v1::Study>> AllStudies(Client& client);

@@ -119,8 +119,31 @@ class Converter {
   size_t nodes_ = 0;
 };
 
-bool Matches(const std::string& text, const char* pattern) {
-  return std::regex_match(text, std::regex(pattern));
+constexpr size_t kLongestNumber = 64;  // Longer is text; it also keeps std::regex from recursing far.
+
+// Compiled once: a pattern takes longer to compile than to match.
+struct Patterns {
+  std::regex hexadecimal{"0x[0-9a-fA-F]+"};
+  std::regex binary{"0b[01]+"};
+  std::regex octal{"0[0-7]+"};
+  std::regex decimal{"0|[1-9][0-9]*"};
+  std::regex infinity{"[-+]?\\.(inf|Inf|INF)"};
+  std::regex nan{"\\.(nan|NaN|NAN)"};
+  std::regex real{"[-+]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][-+]?[0-9]+)?"};
+};
+const Patterns& Known() {
+  static const Patterns patterns;
+  return patterns;
+}
+
+bool Matches(const std::string& text, const std::regex& pattern) {
+  return std::regex_match(text, pattern);
+}
+
+// A cheap look first: most values are words.
+bool MayBeNumber(const std::string& text) {
+  const bool begins = !text.empty() && std::string("+-.0123456789").find(text[0]) != std::string::npos;
+  return begins && text.size() <= kLongestNumber;
 }
 
 std::string WithoutUnderscores(const std::string& text) {
@@ -145,20 +168,20 @@ constexpr size_t kLongestNumber =
     64;  // Longer is text; it also keeps std::regex from recursing far.
 
 std::optional<int64_t> IntOf(const std::string& written) {
-  if (written.empty() || written.size() > kLongestNumber) return std::nullopt;
+  if (!MayBeNumber(written)) return std::nullopt;
   std::string text = WithoutUnderscores(written);
   const bool negative = text[0] == '-';
   if (negative || text[0] == '+') text.erase(0, 1);
   int base = 10;
-  if (Matches(text, "0x[0-9a-fA-F]+")) {
+  if (Matches(text, Known().hexadecimal)) {
     base = 16;
     text.erase(0, 2);
-  } else if (Matches(text, "0b[01]+")) {
+  } else if (Matches(text, Known().binary)) {
     base = 2;
     text.erase(0, 2);
-  } else if (Matches(text, "0[0-7]+")) {
+  } else if (Matches(text, Known().octal)) {
     base = 8;
-  } else if (!Matches(text, "0|[1-9][0-9]*")) {
+  } else if (!Matches(text, Known().decimal)) {
     return std::nullopt;
   }
   int64_t value = 0;
@@ -170,11 +193,11 @@ std::optional<int64_t> IntOf(const std::string& written) {
 
 // Infinities and NaN as YAML writes them too: the caller refuses what is not finite.
 std::optional<double> DoubleOf(const std::string& written) {
-  if (written.empty() || written.size() > kLongestNumber) return std::nullopt;
+  if (!MayBeNumber(written)) return std::nullopt;
   std::string text = WithoutUnderscores(written);
-  if (Matches(text, "[-+]?\\.(inf|Inf|INF)")) return text[0] == '-' ? -HUGE_VAL : HUGE_VAL;
-  if (Matches(text, "\\.(nan|NaN|NAN)")) return std::nan("");
-  if (!Matches(text, "[-+]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][-+]?[0-9]+)?")) return std::nullopt;
+  if (Matches(text, Known().infinity)) return text[0] == '-' ? -HUGE_VAL : HUGE_VAL;
+  if (Matches(text, Known().nan)) return std::nan("");
+  if (!Matches(text, Known().real)) return std::nullopt;
   if (text[0] == '+') text.erase(0, 1);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
