@@ -5,28 +5,17 @@
 // gives DataLoss LOG_DAMAGED for bytes that no version of ours wrote and for rows that do not fit
 // the event. Threads: values.   Cost: O(size).
 
-#include <cstdint>
 #include <span>
-#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "jizi/store/v1/events.pb.h"
 #include "tuner-service/core/events.h"
+#include "tuner-service/store/record.h"
 
 namespace jizi::tuner {
 
 namespace stored = ::jizi::store::v1;
-
-// One metric of one measurement.
-struct MeasurementRow {
-  TrialId trial = 0;
-  int attempt = 0;
-  int rollback = 0;
-  int64_t step = 0;
-  std::string metric;
-  double value = 0;  // NaN and infinities allowed; never -0.
-  int64_t time_us = 0;
-};
 
 // Appends the event's measurements to `rows`.
 void ToStored(const Event& event, stored::Event* message, std::vector<MeasurementRow>& rows);

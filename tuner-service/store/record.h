@@ -12,9 +12,19 @@
 
 #include "base/status.h"
 #include "tuner-service/core/state.h"
-#include "tuner-service/store/event_codec.h"
 
 namespace jizi::tuner {
+
+// One metric of one measurement.
+struct MeasurementRow {
+  TrialId trial = 0;
+  int attempt = 0;
+  int rollback = 0;
+  int64_t step = 0;
+  std::string metric;
+  double value = 0;  // NaN and infinities allowed; never -0.
+  int64_t time_us = 0;
+};
 
 struct EncodedRecord {
   StudyId study = 0;
@@ -26,6 +36,7 @@ struct EncodedRecord {
 };
 
 EncodedRecord Encode(const LogRecord& record);
+int64_t ChecksumOf(const EncodedRecord& record);  // Of all but its checksum.
 
 class RecordDecoder {
  public:

@@ -120,7 +120,7 @@ StatusOr<ParameterSpec> ReadParameter(const stored::ParameterSpec& message) {
 
 Status Damaged(const std::string& what) {
   return Error(
-      StatusCode::kDataLoss, "the log holds something that Jizi did not write: " + what,
+      StatusCode::kDataLoss, "the log is damaged: " + what,
       {"LOG_DAMAGED", "log",
        "restore the file from a copy, or save what is readable with: sqlite3 FILE .recover"});
 }
