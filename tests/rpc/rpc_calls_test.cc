@@ -37,7 +37,7 @@ class RpcCalls : public testing::TestWithParam<std::tuple<Transport, Restart>> {
     v1::ReportRequest request;
     *request.mutable_lease() = lease;
     request.set_sequence(sequence);
-    *request.add_measurements() = NewMeasurement(step, loss);
+    *request.add_measurements() = MeasurementOf(step, loss);
     return Call(&Stub::Report, request);
   }
   StatusOr<v1::CompleteResponse> Finish(const v1::Lease& lease, int64_t sequence) {
@@ -55,10 +55,10 @@ INSTANTIATE_TEST_SUITE_P(, RpcCalls,
                          testing::Combine(testing::Values(Transport::kTcp, Transport::kUnix),
                                           testing::Values(Restart::kNever,
                                                           Restart::kAfterEveryCall)),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param) == Transport::kTcp ? "Tcp"
+                         [](const auto& kind) {
+                           return std::string(std::get<0>(kind.param) == Transport::kTcp ? "Tcp"
                                                                                          : "Unix") +
-                                  (std::get<1>(info.param) == Restart::kNever ? "" : "Restarted");
+                                  (std::get<1>(kind.param) == Restart::kNever ? "" : "Restarted");
                          });
 
 TEST_P(RpcCalls, ATrialsWholeLife) {
@@ -117,7 +117,7 @@ TEST_P(RpcCalls, ATrialsWholeLife) {
   *complete.mutable_lease() = second.lease();
   complete.set_sequence(1);
   complete.mutable_finished();
-  *complete.mutable_final_measurement() = NewMeasurement(1, 0.25);
+  *complete.mutable_final_measurement() = MeasurementOf(1, 0.25);
   *complete.mutable_next() = NewSuggest("life", "w", 3);
   const auto completed = Must(Call(&Stub::Complete, complete));
   EXPECT_EQ(completed.trial().state(), v1::TRIAL_STATE_COMPLETED);
@@ -227,7 +227,7 @@ TEST_P(RpcCalls, Contract12AnOutboxMaySayCatchingUpOnARepeat) {
   v1::ReportRequest report;
   *report.mutable_lease() = held.lease();
   report.set_sequence(1);
-  *report.add_measurements() = NewMeasurement(0, 1);
+  *report.add_measurements() = MeasurementOf(0, 1);
   Must(Call(&Stub::Report, report));
   report.set_catching_up(true);
   EXPECT_EQ(Must(Call(&Stub::Report, report)).rejected_size(), 0);
@@ -248,9 +248,9 @@ TEST_P(RpcCalls, Contract6MetricsMayBeNanAndInfinite) {
   v1::ReportRequest report;
   *report.mutable_lease() = held.lease();
   report.set_sequence(1);
-  *report.add_measurements() = NewMeasurement(0, std::nan(""));
-  *report.add_measurements() = NewMeasurement(1, std::numeric_limits<double>::infinity());
-  *report.add_measurements() = NewMeasurement(2, -std::numeric_limits<double>::infinity());
+  *report.add_measurements() = MeasurementOf(0, std::nan(""));
+  *report.add_measurements() = MeasurementOf(1, std::numeric_limits<double>::infinity());
+  *report.add_measurements() = MeasurementOf(2, -std::numeric_limits<double>::infinity());
   EXPECT_EQ(Must(Call(&Stub::Report, report)).rejected_size(), 0);
   v1::GetTrialRequest get;
   get.set_study("numbers");

@@ -104,7 +104,7 @@ v1::SuggestRequest NewSuggest(const std::string& study, const std::string& worke
   return request;
 }
 
-v1::Measurement NewMeasurement(int64_t step, double loss) {
+v1::Measurement MeasurementOf(int64_t step, double loss) {
   v1::Measurement measurement;
   measurement.set_step(step);
   (*measurement.mutable_metrics())["loss"] = loss;

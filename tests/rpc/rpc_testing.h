@@ -73,7 +73,7 @@ v1::CreateStudyRequest NewStudy(const std::string& name,
                                 const std::string& request_id = "request-1");
 v1::SuggestRequest NewSuggest(const std::string& study, const std::string& worker, int64_t sequence,
                               int count = 1);
-v1::Measurement NewMeasurement(int64_t step, double loss);
+v1::Measurement MeasurementOf(int64_t step, double loss);
 
 // Fails the test with the error, and goes on with an empty message.
 template <typename T>
