@@ -240,7 +240,7 @@ TEST(Versions, AnotherProtocolIsRefusedAndNoneIsTaken) {
 TEST(Foreign, HealthAndReflectionAnswerWithoutAToken) {
   TestService service(Transport::kTcp, WithToken("s3cret"));
   const auto channel = service.PlainChannel();
-  for (const std::string& request : {std::string(), std::string("\x0a\x14jizi.v1.TuneService")}) {
+  for (const std::string& request : {std::string(), std::string("\x0a\x13jizi.v1.TuneService")}) {
     const RawAnswer health = CallRaw(channel, "/grpc.health.v1.Health/Check", request);
     ASSERT_TRUE(health.status.ok()) << health.status.error_message();
     EXPECT_EQ(health.body, std::string("\x08\x01", 2));  // SERVING
