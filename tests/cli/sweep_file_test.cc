@@ -55,7 +55,8 @@ TEST(SweepFile, EveryDistributionOfWandb) {
       {"{value: 3}", ConstantDomain{int64_t{3}}},
       {"{value: sgd}", ConstantDomain{std::string("sgd")}},
       {"{distribution: constant, value: 0.5}", ConstantDomain{0.5}},
-      {"{values: [1, 2.0, a, true]}", CategoricalDomain{{int64_t{1}, 2.0, std::string("a"), true}, {}}},
+      {"{values: [1, 2.0, a, true]}",
+       CategoricalDomain{{int64_t{1}, 2.0, std::string("a"), true}, {}}},
       {"{distribution: categorical, values: [a]}", CategoricalDomain{{std::string("a")}, {}}},
       {"{values: [a, b], probabilities: [0.25, 0.75]}",
        CategoricalDomain{{std::string("a"), std::string("b")}, {0.25, 0.75}}},
@@ -67,17 +68,22 @@ TEST(SweepFile, EveryDistributionOfWandb) {
       {"{distribution: uniform, min: 0, max: 1}", Real({0, 1, Scale::kLinear})},
       {"{distribution: int_uniform, min: 2, max: 4}", Real({2, 4, Scale::kLinear}, 1, true)},
       {"{distribution: q_uniform, min: 0, max: 1, q: 0.25}", Real({0, 1, Scale::kLinear}, 0.25)},
-      {"{distribution: q_uniform, min: 0, max: 64, q: 16}", Real({0, 64, Scale::kLinear}, 16, true)},
+      {"{distribution: q_uniform, min: 0, max: 64, q: 16}",
+       Real({0, 64, Scale::kLinear}, 16, true)},
       {"{distribution: q_uniform, min: 0, max: 9}", Real({0, 9, Scale::kLinear}, 1, true)},
       {"{distribution: log_uniform, min: 0, max: 1}", Real({1, e, Scale::kLog})},
       {"{distribution: log_uniform_values, min: 0.001, max: 0.1}", Real({0.001, 0.1, Scale::kLog})},
-      {"{distribution: q_log_uniform, min: 0, max: 3, q: 2}", Real({1, std::exp(3.0), Scale::kLog}, 2, true)},
-      {"{distribution: q_log_uniform_values, min: 16, max: 256, q: 8}", Real({16, 256, Scale::kLog}, 8, true)},
+      {"{distribution: q_log_uniform, min: 0, max: 3, q: 2}",
+       Real({1, std::exp(3.0), Scale::kLog}, 2, true)},
+      {"{distribution: q_log_uniform_values, min: 16, max: 256, q: 8}",
+       Real({16, 256, Scale::kLog}, 8, true)},
       {"{distribution: inv_log_uniform, min: 0, max: 1}", Real({1 / e, 1, Scale::kInverseLog})},
-      {"{distribution: inv_log_uniform_values, min: 0.1, max: 0.9}", Real({0.1, 0.9, Scale::kInverseLog})},
+      {"{distribution: inv_log_uniform_values, min: 0.1, max: 0.9}",
+       Real({0.1, 0.9, Scale::kInverseLog})},
       {"{distribution: normal}", NumericDomain{Normal{0, 1, false}, 0, false}},
       {"{distribution: normal, mu: 2, sigma: 0.5}", NumericDomain{Normal{2, 0.5, false}, 0, false}},
-      {"{distribution: q_normal, mu: 2, sigma: 5, q: 0.5}", NumericDomain{Normal{2, 5, false}, 0.5, false}},
+      {"{distribution: q_normal, mu: 2, sigma: 5, q: 0.5}",
+       NumericDomain{Normal{2, 5, false}, 0.5, false}},
       {"{distribution: log_normal, mu: -3}", NumericDomain{Normal{-3, 1, true}, 0, false}},
       {"{distribution: q_log_normal}", NumericDomain{Normal{0, 1, true}, 1, true}},
       {"{distribution: beta, a: 2, b: 5}", NumericDomain{Beta{2, 5}, 0, false}},
@@ -86,7 +92,8 @@ TEST(SweepFile, EveryDistributionOfWandb) {
   for (const Accepted& row : table) {
     const Domain domain = DomainOf(row.written);
     const auto* numeric = std::get_if<NumericDomain>(&row.domain);
-    const auto* uniform = numeric == nullptr ? nullptr : std::get_if<Uniform>(&numeric->distribution);
+    const auto* uniform =
+        numeric == nullptr ? nullptr : std::get_if<Uniform>(&numeric->distribution);
     if (uniform == nullptr || uniform->scale == Scale::kLinear) {
       EXPECT_EQ(domain, row.domain) << row.written;
       continue;
@@ -110,11 +117,13 @@ TEST(SweepFile, NumbersAsPeopleWriteThem) {
   EXPECT_EQ(DomainOf("{value: 0x10}"), Domain(ConstantDomain{int64_t{16}}));
   EXPECT_EQ(DomainOf("{value: 1_000}"), Domain(ConstantDomain{int64_t{1000}}));
   EXPECT_EQ(DomainOf("{value: -9223372036854775808}"), Domain(ConstantDomain{INT64_MIN}));
-  EXPECT_EQ(DomainOf("{values: [-1, 0.1, 1]}"), Domain(CategoricalDomain{{int64_t{-1}, 0.1, int64_t{1}}, {}}));
+  EXPECT_EQ(DomainOf("{values: [-1, 0.1, 1]}"),
+            Domain(CategoricalDomain{{int64_t{-1}, 0.1, int64_t{1}}, {}}));
   EXPECT_EQ(DomainOf("{values: [True, False]}"), Domain(CategoricalDomain{{true, false}, {}}));
   EXPECT_EQ(DomainOf("{min: !!float 1e-5, max: 0.1}"), Domain(Real({1e-5, 0.1, Scale::kLinear})));
   EXPECT_EQ(DomainOf("{value: 1.2.3}"), Domain(ConstantDomain{std::string("1.2.3")}));
-  EXPECT_EQ(DomainOf("{value: \"$(rm -rf /); \\n\"}"), Domain(ConstantDomain{std::string("$(rm -rf /); \n")}));
+  EXPECT_EQ(DomainOf("{value: \"$(rm -rf /); \\n\"}"),
+            Domain(ConstantDomain{std::string("$(rm -rf /); \n")}));
 }
 
 TEST(SweepFile, ListsAndDictionariesAreValues) {
@@ -135,9 +144,10 @@ TEST(SweepFile, AValueThatStandsTwiceHasTheWeightOfBoth) {
 }
 
 TEST(SweepFile, NestedGroupsAndDotsMakeOneName) {
-  const Sweep sweep = Parsed(
-      With("  optimizer:\n    parameters:\n      lr: {value: 1}\n      inner:\n        parameters:\n          b: {value: 2}\n"
-           "  trainer.lr: {value: 3}\n"));
+  const Sweep sweep =
+      Parsed(With("  optimizer:\n    parameters:\n      lr: {value: 1}\n      inner:\n        "
+                  "parameters:\n          b: {value: 2}\n"
+                  "  trainer.lr: {value: 3}\n"));
   std::vector<std::string> names;
   for (const auto& spec : sweep.study.space.parameters) names.push_back(spec.name);
   EXPECT_THAT(names, ElementsAre("optimizer.lr", "optimizer.inner.b", "trainer.lr"));
@@ -145,16 +155,20 @@ TEST(SweepFile, NestedGroupsAndDotsMakeOneName) {
 
 TEST(SweepFile, TopLevelKeys) {
   const Sweep sweep = Parsed(
-      "name: résumé sweep\ndescription: a try\nproject: p\nwhatever_else: 3\nprogram: t.py\nmethod: RANDOM\nrun_cap: 12\n"
-      "metric: {name: val/acc, goal: maximize, target: 0.95, impute: worst, impute_while_running: latest}\n"
-      "early_terminate: {type: hyperband, min_iter: 3, eta: 2.5, strict: true}\nparameters: {x: {value: 1}}\n");
+      "name: résumé sweep\ndescription: a try\nproject: p\nwhatever_else: 3\nprogram: "
+      "t.py\nmethod: RANDOM\nrun_cap: 12\n"
+      "metric: {name: val/acc, goal: maximize, target: 0.95, impute: worst, impute_while_running: "
+      "latest}\n"
+      "early_terminate: {type: hyperband, min_iter: 3, eta: 2.5, strict: true}\nparameters: {x: "
+      "{value: 1}}\n");
   EXPECT_EQ(sweep.study.name, "résumé sweep");
   EXPECT_EQ(sweep.study.method, "random");
   EXPECT_EQ(sweep.study.budget.run_cap, 12);
   EXPECT_EQ(sweep.study.attributes.at("description"), "a try");
   EXPECT_EQ(sweep.study.metrics, (std::vector{MetricSpec{"val/acc", Goal::kMaximize, 0.95}}));
   std::string notes;
-  for (const SweepNote& note : sweep.notes) notes += std::to_string(note.line) + " " + note.text + "\n";
+  for (const SweepNote& note : sweep.notes)
+    notes += std::to_string(note.line) + " " + note.text + "\n";
   EXPECT_THAT(notes, HasSubstr("3 `project` has no meaning here"));
   EXPECT_THAT(notes, HasSubstr("4 `whatever_else` is not known and is left alone"));
   EXPECT_THAT(notes, HasSubstr("9 early_terminate is read, but not yet in force"));
@@ -168,29 +182,40 @@ TEST(SweepFile, NameIsTheStemUnlessSaid) {
 }
 
 TEST(SweepFile, MetricIsMinimizedAsInWandbAndMayBeMissing) {
-  EXPECT_EQ(Parsed(With("  x: {value: 1}\n", "metric: {name: loss}\n")).study.metrics[0].goal, Goal::kMinimize);
+  EXPECT_EQ(Parsed(With("  x: {value: 1}\n", "metric: {name: loss}\n")).study.metrics[0].goal,
+            Goal::kMinimize);
   EXPECT_TRUE(Parsed(With("  x: {value: 1}\n")).study.metrics.empty());
-  const Sweep several = Parsed(With("  x: {value: 1}\n", "metrics: [{name: a}, {name: b, goal: maximize}]\n"));
+  const Sweep several =
+      Parsed(With("  x: {value: 1}\n", "metrics: [{name: a}, {name: b, goal: maximize}]\n"));
   ASSERT_EQ(several.study.metrics.size(), 2u);
   EXPECT_EQ(several.study.metrics[0].name, "a");
 }
 
 TEST(SweepFile, Commands) {
-  const auto command = [](const std::string& text) { return Parsed(text + "method: random\nparameters: {x: {value: 1}}\n").launch; };
-  EXPECT_THAT(command("program: a.py\n").command, ElementsAre("${env}", "${interpreter}", "${program}", "${args}"));
-  EXPECT_THAT(command("program: ./train\n").command, ElementsAre("${env}", "${program}", "${args}"));
-  EXPECT_THAT(command("command: [\"./train\", -1, 1e-5, \"${now:%Y}\", \"\", \"${args_no_hyphens}\", +experiment=x]\n").command,
-              ElementsAre("./train", "-1", "1e-5", "${now:%Y}", "", "${args_no_hyphens}", "+experiment=x"));
+  const auto command = [](const std::string& text) {
+    return Parsed(text + "method: random\nparameters: {x: {value: 1}}\n").launch;
+  };
+  EXPECT_THAT(command("program: a.py\n").command,
+              ElementsAre("${env}", "${interpreter}", "${program}", "${args}"));
+  EXPECT_THAT(command("program: ./train\n").command,
+              ElementsAre("${env}", "${program}", "${args}"));
+  EXPECT_THAT(
+      command("command: [\"./train\", -1, 1e-5, \"${now:%Y}\", \"\", \"${args_no_hyphens}\", "
+              "+experiment=x]\n")
+          .command,
+      ElementsAre("./train", "-1", "1e-5", "${now:%Y}", "", "${args_no_hyphens}", "+experiment=x"));
 }
 
 TEST(SweepFile, TheKeyJizi) {
-  const Sweep sweep = Parsed(With(
-      "  lr: {min: 0.001, max: 0.1}\n  momentum: {min: 0.0, max: 0.9}\n  optimizer: {values: [sgd, adam]}\n",
-      "metric: {name: loss}\n"
-      "jizi:\n  workers: 3\n  resources: {gpus: 2, threads: 4, gpu_ids: [3, 5]}\n  ranks: 2\n  retries: 1\n  seed: 7\n"
-      "  time_limit: 1h30m\n  grace: 5s\n  wall_clock: 2d\n  reuse: true\n  sampler: sobol\n"
-      "  objective: {mean_of_last: 5}\n  environment: {NCCL_DEBUG: WARN, N: 3}\n"
-      "  when: {momentum: {optimizer: [sgd]}}\n  defaults: {lr: 0.01, optimizer: adam}\n"));
+  const Sweep sweep = Parsed(
+      With("  lr: {min: 0.001, max: 0.1}\n  momentum: {min: 0.0, max: 0.9}\n  optimizer: {values: "
+           "[sgd, adam]}\n",
+           "metric: {name: loss}\n"
+           "jizi:\n  workers: 3\n  resources: {gpus: 2, threads: 4, gpu_ids: [3, 5]}\n  ranks: 2\n "
+           " retries: 1\n  seed: 7\n"
+           "  time_limit: 1h30m\n  grace: 5s\n  wall_clock: 2d\n  reuse: true\n  sampler: sobol\n"
+           "  objective: {mean_of_last: 5}\n  environment: {NCCL_DEBUG: WARN, N: 3}\n"
+           "  when: {momentum: {optimizer: [sgd]}}\n  defaults: {lr: 0.01, optimizer: adam}\n"));
   EXPECT_EQ(sweep.workers, 3);
   EXPECT_EQ(sweep.launch.gpus_per_trial, 2);
   EXPECT_EQ(sweep.launch.threads, 4);
@@ -208,26 +233,30 @@ TEST(SweepFile, TheKeyJizi) {
   // The parent stands before its child now.
   ASSERT_EQ(sweep.study.space.parameters.size(), 3u);
   EXPECT_EQ(sweep.study.space.parameters[2].name, "momentum");
-  EXPECT_EQ(sweep.study.space.parameters[2].when, (std::vector{Condition{"optimizer", {std::string("sgd")}}}));
+  EXPECT_EQ(sweep.study.space.parameters[2].when,
+            (std::vector{Condition{"optimizer", {std::string("sgd")}}}));
   ASSERT_EQ(sweep.first_trials.size(), 1u);
   EXPECT_EQ(sweep.first_trials[0], (Params{{"lr", 0.01}, {"optimizer", std::string("adam")}}));
 }
 
 TEST(SweepFile, ByteOrderMarkWindowsLineEndsAndTabs) {
-  const Sweep sweep =
-      Parsed("\xEF\xBB\xBFmethod:\tgrid\r\nprogram:\tt.py\r\nparameters:\r\n  x:\r\n    values:\t[1,\t2]\r\n");
+  const Sweep sweep = Parsed(
+      "\xEF\xBB\xBFmethod:\tgrid\r\nprogram:\tt.py\r\nparameters:\r\n  x:\r\n    "
+      "values:\t[1,\t2]\r\n");
   EXPECT_EQ(sweep.study.method, "grid");
   EXPECT_EQ(sweep.launch.program, "t.py");
 }
 
 TEST(SweepFile, AliasesAndMergeKeys) {
-  const Sweep sweep = Parsed(With("  a: &base {min: 0.0, max: 1.0}\n  b: *base\n  c: {<<: *base, max: 2.0}\n"));
+  const Sweep sweep =
+      Parsed(With("  a: &base {min: 0.0, max: 1.0}\n  b: *base\n  c: {<<: *base, max: 2.0}\n"));
   ASSERT_EQ(sweep.study.space.parameters.size(), 3u);
   EXPECT_EQ(sweep.study.space.parameters[2].domain, Domain(Real({0, 2, Scale::kLinear})));
 }
 
 TEST(SweepFile, AMethodOfALaterVersionIsANote) {
-  const Sweep sweep = Parsed("program: t.py\nmethod: Bayes\nmetric: {name: l}\nparameters: {x: {value: 1}}\n");
+  const Sweep sweep =
+      Parsed("program: t.py\nmethod: Bayes\nmetric: {name: l}\nparameters: {x: {value: 1}}\n");
   EXPECT_EQ(sweep.study.method, "bayes");
   ASSERT_EQ(sweep.notes.size(), 1u);
   EXPECT_EQ(sweep.notes[0].line, 2);
@@ -248,48 +277,69 @@ TEST(SweepFile, FaultsNameLineAndMend) {
       {"program: t.py\nmethod: rndom\nparameters: {x: {value: 1}}\n",
        "sweep.yaml:2: there is no method `rndom`; did you mean `random`?"},
       {"program: t.py\nmethod: random\n",
-       "sweep.yaml:1: `parameters` is missing; name what to vary: parameters: {lr: {min: 0.001, max: 0.1}}"},
+       "sweep.yaml:1: `parameters` is missing; name what to vary: parameters: {lr: {min: 0.001, "
+       "max: 0.1}}"},
       {"method: random\nparameters: {x: {value: 1}}\n",
-       "sweep.yaml:1: there is nothing to run: `program` is missing; add for example `program: train.py`, or `command:`"},
+       "sweep.yaml:1: there is nothing to run: `program` is missing; add for example `program: "
+       "train.py`, or `command:`"},
       {"program: t.py\nmethod: random\nrun_cap: many\nparameters: {x: {value: 1}}\n",
-       "sweep.yaml:3: run_cap is the text \"many\", a whole number is needed; write a whole number from 1 on"},
+       "sweep.yaml:3: run_cap is the text \"many\", a whole number is needed; write a whole number "
+       "from 1 on"},
       {"program: t.py\nmethod: random\nrun_cap: 0\nparameters: {x: {value: 1}}\n",
        "sweep.yaml:3: run_cap is 0; it may be 1 to 1000000"},
       {"program: t.py\nmethod: random\nmetric: loss\nparameters: {x: {value: 1}}\n",
-       "sweep.yaml:3: metric is the text \"loss\", a group of keys is needed; for example metric: {name: val_accuracy, goal: "
+       "sweep.yaml:3: metric is the text \"loss\", a group of keys is needed; for example metric: "
+       "{name: val_accuracy, goal: "
        "maximize}"},
       {"program: t.py\nmethod: random\nmetric: {name: a, goal: max}\nparameters: {x: {value: 1}}\n",
        "sweep.yaml:3: metric: goal is the text \"max\"; did you mean `maximize`?"},
       {"program: t.py\nmethod: random\nmetric: {nme: a}\nparameters: {x: {value: 1}}\n",
        "sweep.yaml:3: metric: `nme` is not a key here; did you mean `name`?\n"
-       "sweep.yaml:3: metric: `name` is missing; for example metric: {name: val_accuracy, goal: maximize}"},
-      {"program: t.py\nmethod: random\nearly_terminate: {type: hyperband, min_itr: 3}\nparameters: {x: {value: 1}}\n",
+       "sweep.yaml:3: metric: `name` is missing; for example metric: {name: val_accuracy, goal: "
+       "maximize}"},
+      {"program: t.py\nmethod: random\nearly_terminate: {type: hyperband, min_itr: 3}\nparameters: "
+       "{x: {value: 1}}\n",
        "sweep.yaml:3: early_terminate: `min_itr` is not a key here; did you mean `min_iter`?"},
       {"program: t.py\nmethod: random\njizi: {worker: 3}\nparameters: {x: {value: 1}}\n",
        "sweep.yaml:3: jizi: `worker` is not a key here; did you mean `workers`?"},
       {"program: t.py\nmethod: random\njizi: {timeout: 3h}\nparameters: {x: {value: 1}}\n",
-       "sweep.yaml:3: jizi: `timeout` is not a key here; `time_limit` is for one trial, `wall_clock` for the whole study"},
-      {"program: t.py\nmethod: random\nmetric: {name: a}\njizi: {objective: {kind: time_to_target, threshold: 0.9}}\nparameters: {x: "
+       "sweep.yaml:3: jizi: `timeout` is not a key here; `time_limit` is for one trial, "
+       "`wall_clock` for the whole study"},
+      {"program: t.py\nmethod: random\nmetric: {name: a}\njizi: {objective: {kind: time_to_target, "
+       "threshold: 0.9}}\nparameters: {x: "
        "{value: 1}}\n",
-       "sweep.yaml:4: jizi: objective: time_to_target is not in this version; write best, last, or {mean_of_last: 5}"},
-      {"method: random\nparameters: {x: {value: 1}}\ncommand:\n  - ${env}\n  - ${interpreter}\n  - ${args}\n",
-       "sweep.yaml:6: command: the program is missing before `${args}`; add `- ${program}` there and the key `program:`, or "
+       "sweep.yaml:4: jizi: objective: time_to_target is not in this version; write best, last, or "
+       "{mean_of_last: 5}"},
+      {"method: random\nparameters: {x: {value: 1}}\ncommand:\n  - ${env}\n  - ${interpreter}\n  - "
+       "${args}\n",
+       "sweep.yaml:6: command: the program is missing before `${args}`; add `- ${program}` there "
+       "and the key `program:`, or "
        "the program itself"},
-      {"method: random\nparameters: {x: {value: 1}}\nprogram: t.py\ncommand: [python3, \"${args}\"]\nprogam: x\n",
+      {"method: random\nparameters: {x: {value: 1}}\nprogram: t.py\ncommand: [python3, "
+       "\"${args}\"]\nprogam: x\n",
        "sweep.yaml:5: `progam` is not a key; did you mean `program`?"},
       {"method: random\nparameters: {x: {value: 1}}\ncommand: [\"${program}\"]\n",
-       "sweep.yaml:3: command: ${program} is used, but the key `program` is missing; add for example `program: train.py`"},
+       "sweep.yaml:3: command: ${program} is used, but the key `program` is missing; add for "
+       "example `program: train.py`"},
       {"method: random\nparameters: {x: {value: 1}}\ncommand: python train.py\n",
-       "sweep.yaml:3: command is the text \"python train.py\"; give a list with one word an item, such as [\"${program}\", "
+       "sweep.yaml:3: command is the text \"python train.py\"; give a list with one word an item, "
+       "such as [\"${program}\", "
        "\"${args}\"]"},
       {"program: t.py\nmethod: grid\nparameters:\n  x: {min: 0.0, max: 1.0}\n",
-       "sweep.yaml:4: x: a grid needs values to count, this one is continuous; give `values`, a step (`distribution: "
+       "sweep.yaml:4: x: a grid needs values to count, this one is continuous; give `values`, a "
+       "step (`distribution: "
        "q_uniform`), or use `method: random`"},
-      {"- a\n", "sweep.yaml:1: a sweep file is a group of keys, this is a list; begin with `method: random`"},
-      {"", "sweep.yaml:1: a sweep file is a group of keys, this is empty; begin with `method: random`"},
+      {"- a\n",
+       "sweep.yaml:1: a sweep file is a group of keys, this is a list; begin with `method: "
+       "random`"},
+      {"",
+       "sweep.yaml:1: a sweep file is a group of keys, this is empty; begin with `method: random`"},
       {"a: 1\na: 2\n",
-       "sweep.yaml:2: `a` stands here for the second time; remove one of the two (the other is at line 1)"},
-      {"a: [1, 2\n", "sweep.yaml:2: this is not YAML: end of sequence flow not found; mend the line, or the one before it"},
+       "sweep.yaml:2: `a` stands here for the second time; remove one of the two (the other is at "
+       "line 1)"},
+      {"a: [1, 2\n",
+       "sweep.yaml:2: this is not YAML: end of sequence flow not found; mend the line, or the one "
+       "before it"},
       {"method: random\n---\nmethod: grid\n",
        "sweep.yaml:3: a second document begins here; put each sweep into a file of its own"},
       {"a: \xff\n", "sweep.yaml:1: this is not UTF-8; save the file as UTF-8"},
@@ -301,69 +351,100 @@ TEST(SweepFile, FaultsOfParametersNameLineAndMend) {
   const std::vector<Refused> table = {
       {"  x: {min: 2, max: 1}\n", "sweep.yaml:4: x: min 2 is above max 1; swap them"},
       {"  x: {minn: 2, max: 1}\n",
-       "sweep.yaml:4: x: `minn` is not a key here; did you mean `min`?\nsweep.yaml:4: x: `min` is missing; give both min and max"},
-      {"  x: {min: a, max: 1}\n", "sweep.yaml:4: x: min is the text \"a\", a number is needed; write a number, such as 0.1 or 1e-5"},
+       "sweep.yaml:4: x: `minn` is not a key here; did you mean `min`?\nsweep.yaml:4: x: `min` is "
+       "missing; give both min and max"},
+      {"  x: {min: a, max: 1}\n",
+       "sweep.yaml:4: x: min is the text \"a\", a number is needed; write a number, such as 0.1 or "
+       "1e-5"},
       {"  x: {min: \"0.1\", max: 1}\n",
        "sweep.yaml:4: x: min is the text \"0.1\", a number is needed; write it without quotes"},
       {"  x:\n    distribution: log_uniform_values\n    min: 0\n    max: 1\n",
-       "sweep.yaml:6: x: min is 0, and a logarithm needs values above 0; give a small number such as 1e-6, or use uniform"},
+       "sweep.yaml:6: x: min is 0, and a logarithm needs values above 0; give a small number such "
+       "as 1e-6, or use uniform"},
       {"  x: {distribution: log_uniform, min: 1, max: 1000}\n",
-       "sweep.yaml:4: x: log_uniform takes exponents: e^1 to e^1000 is out of range; use log_uniform_values to give the values "
+       "sweep.yaml:4: x: log_uniform takes exponents: e^1 to e^1000 is out of range; use "
+       "log_uniform_values to give the values "
        "themselves"},
-      {"  x: {values: []}\n", "sweep.yaml:4: x: `values` is an empty list; give a list, such as [16, 32, 64]"},
-      {"  x: {values: 3}\n", "sweep.yaml:4: x: `values` is the number 3; give a list, such as [16, 32, 64]"},
+      {"  x: {values: []}\n",
+       "sweep.yaml:4: x: `values` is an empty list; give a list, such as [16, 32, 64]"},
+      {"  x: {values: 3}\n",
+       "sweep.yaml:4: x: `values` is the number 3; give a list, such as [16, 32, 64]"},
       {"  x: {distribution: q_uniform, min: 0.1, max: 0.4, q: 0.5}\n",
-       "sweep.yaml:4: x: no multiple of the step 0.5 lies between 0.1 and 0.4; give a smaller q, or wider bounds"},
-      {"  x: {distribution: q_uniform, min: 0, max: 4, q: 0}\n", "sweep.yaml:4: x: q is 0; a step is above 0"},
+       "sweep.yaml:4: x: no multiple of the step 0.5 lies between 0.1 and 0.4; give a smaller q, "
+       "or wider bounds"},
+      {"  x: {distribution: q_uniform, min: 0, max: 4, q: 0}\n",
+       "sweep.yaml:4: x: q is 0; a step is above 0"},
       {"  x: {distribution: unifrm, min: 0, max: 4}\n",
        "sweep.yaml:4: x: there is no distribution `unifrm`; did you mean `uniform`?"},
       {"  x: {distribution: uniform, min: 0, max: 4, q: 2}\n",
-       "sweep.yaml:4: x: `q` has no meaning with the distribution uniform; use q_uniform, or take `q` out"},
+       "sweep.yaml:4: x: `q` has no meaning with the distribution uniform; use q_uniform, or take "
+       "`q` out"},
       {"  x: {distribution: int_uniform, min: 0, max: 4.5}\n",
        "sweep.yaml:4: x: max of int_uniform is 4.5; write a whole number, or use uniform"},
-      {"  x: {distribution: normal, sigma: -1}\n", "sweep.yaml:4: x: sigma is -1; a standard deviation is above 0"},
+      {"  x: {distribution: normal, sigma: -1}\n",
+       "sweep.yaml:4: x: sigma is -1; a standard deviation is above 0"},
       {"  x: {values: [a, b], probabilities: [0.5]}\n",
-       "sweep.yaml:4: x: probabilities is a list of 1, values has 2; give one probability for each value"},
+       "sweep.yaml:4: x: probabilities is a list of 1, values has 2; give one probability for each "
+       "value"},
       {"  x: {values: [a, b], probabilities: [0.5, 0.9]}\n",
        "sweep.yaml:4: x: the probabilities sum to 1.4; make them sum to 1"},
-      {"  x: 3\n", "sweep.yaml:4: x is the number 3, a group of keys is needed; for a constant write `x: {value: 3}`"},
-      {"  x: [1, 2]\n", "sweep.yaml:4: x is a list, a group of keys is needed; for a choice write `x: {values: [...]}`"},
-      {"  x: {}\n", "sweep.yaml:4: x: nothing says what it may be; give value, values, or min and max"},
-      {"  x: {mu: 0}\n", "sweep.yaml:4: x: `distribution` is missing; add `distribution: normal` or `log_normal`"},
-      {"  x: {value: .nan}\n", "sweep.yaml:4: x: value: `.nan` is not finite; give a finite number"},
-      {"  x: {value: !!float abc}\n", "sweep.yaml:4: x: value: `abc` does not fit its tag !!float; change one of them"},
+      {"  x: 3\n",
+       "sweep.yaml:4: x is the number 3, a group of keys is needed; for a constant write `x: "
+       "{value: 3}`"},
+      {"  x: [1, 2]\n",
+       "sweep.yaml:4: x is a list, a group of keys is needed; for a choice write `x: {values: "
+       "[...]}`"},
+      {"  x: {}\n",
+       "sweep.yaml:4: x: nothing says what it may be; give value, values, or min and max"},
+      {"  x: {mu: 0}\n",
+       "sweep.yaml:4: x: `distribution` is missing; add `distribution: normal` or `log_normal`"},
+      {"  x: {value: .nan}\n",
+       "sweep.yaml:4: x: value: `.nan` is not finite; give a finite number"},
+      {"  x: {value: !!float abc}\n",
+       "sweep.yaml:4: x: value: `abc` does not fit its tag !!float; change one of them"},
       {"  x: {value: \"a\\0b\"}\n",
-       "sweep.yaml:4: x: value: a value holds a zero byte; no program can be given one; take it out"},
+       "sweep.yaml:4: x: value: a value holds a zero byte; no program can be given one; take it "
+       "out"},
       {"  a.b: {value: 1}\n  a: {parameters: {b: {value: 2}}}\n",
        "sweep.yaml:5: the parameter a.b is there twice; rename one (the other is at line 4)"},
   };
   for (const Refused& row : table) {
-    EXPECT_EQ(FaultOf("program: train.py\nmethod: random\nparameters:\n" + std::string(row.text)), row.fault) << row.text;
+    EXPECT_EQ(FaultOf("program: train.py\nmethod: random\nparameters:\n" + std::string(row.text)),
+              row.fault)
+        << row.text;
   }
 }
 
 TEST(SweepFile, AllFaultsAreSaidAtOnceInTheOrderOfTheFile) {
-  const std::string faults =
-      FaultOf("program: t.py\nmethod: random\nparameters:\n  a: {min: 2, max: 1}\n  b: {values: []}\nrun_cap: x\n");
+  const std::string faults = FaultOf(
+      "program: t.py\nmethod: random\nparameters:\n  a: {min: 2, max: 1}\n  b: {values: "
+      "[]}\nrun_cap: x\n");
   EXPECT_THAT(faults, HasSubstr("sweep.yaml:4: a:"));
   EXPECT_THAT(faults, HasSubstr("\nsweep.yaml:5: b:"));
   EXPECT_THAT(faults, HasSubstr("\nsweep.yaml:6: run_cap"));
 }
 
 TEST(SweepFile, ASchedulersSettingIsJudgedByItAndHasItsLine) {
-  const std::string fault =
-      FaultOf("program: t.py\nmethod: random\nparameters: {x: {min: 0.0, max: 1.0}}\njizi:\n  seed: 1\n  smapler: sobol\n");
+  const std::string fault = FaultOf(
+      "program: t.py\nmethod: random\nparameters: {x: {min: 0.0, max: 1.0}}\njizi:\n  seed: 1\n  "
+      "smapler: sobol\n");
   EXPECT_THAT(fault, HasSubstr("sweep.yaml:6: "));
   EXPECT_THAT(fault, HasSubstr("sampler"));
 }
 
 TEST(SweepFile, ConditionsAndDefaultsAreChecked) {
-  const std::string head = "program: t.py\nmethod: random\nparameters:\n  a: {values: [1, 2]}\n  b: {min: 0.0, max: 1.0}\njizi:\n";
-  EXPECT_THAT(FaultOf(head + "  when: {b: {c: [1]}}\n"), HasSubstr("sweep.yaml:7: jizi: when: b: there is no parameter `c`"));
-  EXPECT_THAT(FaultOf(head + "  when: {b: {a: [3]}}\n"), HasSubstr("a is never 3; name values that it can have"));
-  EXPECT_THAT(FaultOf(head + "  when: {b: {a: [1]}, a: {b: [0.5]}}\n"), HasSubstr("go in a circle"));
+  const std::string head =
+      "program: t.py\nmethod: random\nparameters:\n  a: {values: [1, 2]}\n  b: {min: 0.0, max: "
+      "1.0}\njizi:\n";
+  EXPECT_THAT(FaultOf(head + "  when: {b: {c: [1]}}\n"),
+              HasSubstr("sweep.yaml:7: jizi: when: b: there is no parameter `c`"));
+  EXPECT_THAT(FaultOf(head + "  when: {b: {a: [3]}}\n"),
+              HasSubstr("a is never 3; name values that it can have"));
+  EXPECT_THAT(FaultOf(head + "  when: {b: {a: [1]}, a: {b: [0.5]}}\n"),
+              HasSubstr("go in a circle"));
   EXPECT_THAT(FaultOf(head + "  defaults: {a: 1}\n"), HasSubstr("sweep.yaml:7: jizi: defaults"));
-  EXPECT_THAT(FaultOf(head + "  defaults: {a: 1, b: 7}\n"), HasSubstr("sweep.yaml:7: jizi: defaults"));
+  EXPECT_THAT(FaultOf(head + "  defaults: {a: 1, b: 7}\n"),
+              HasSubstr("sweep.yaml:7: jizi: defaults"));
   EXPECT_EQ(Parsed(head + "  defaults: [{a: 1, b: 0}, {a: 2.0, b: 1}]\n").first_trials.size(), 2u);
 }
 
@@ -378,14 +459,16 @@ TEST(SweepFile, TooDeepAndTooLargeAreRefused) {
   EXPECT_THAT(FaultOf(bomb), HasSubstr("too large once its aliases are followed"));
   EXPECT_THAT(FaultOf("a: &a [*a]\n"), HasSubstr("sweep.yaml:1: "));
   EXPECT_THAT(FaultOf(std::string(100'000, '[')), HasSubstr("this is not YAML"));
-  EXPECT_THAT(FaultOf("a: " + std::string(70, '[') + std::string(70, ']') + "\n"), HasSubstr("nested too deeply"));
+  EXPECT_THAT(FaultOf("a: " + std::string(70, '[') + std::string(70, ']') + "\n"),
+              HasSubstr("nested too deeply"));
   EXPECT_THAT(FaultOf(std::string(kMaxYamlBytes + 1, 'a')), HasSubstr("bytes"));
 }
 
 TEST(SweepFile, AFileThatCannotBeReadIsSaid) {
   const auto missing = ReadSweepFile("/nowhere/sweep.yaml");
   EXPECT_EQ(ForPeople(missing.status()),
-            "cannot read the sweep file /nowhere/sweep.yaml: No such file or directory; give the path of a sweep's YAML file");
+            "cannot read the sweep file /nowhere/sweep.yaml: No such file or directory; give the "
+            "path of a sweep's YAML file");
   EXPECT_THAT(ForPeople(ReadSweepFile("/tmp").status()), HasSubstr("it is a folder"));
 }
 

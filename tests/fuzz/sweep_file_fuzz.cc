@@ -1,4 +1,5 @@
-// sweep_file_fuzz.cc - any bytes as a sweep file: a sweep or faults with lines, never a crash; what is accepted is valid.
+// sweep_file_fuzz.cc - any bytes as a sweep file: a sweep or faults with lines, never a crash; what
+// is accepted is valid.
 #include <cstddef>
 #include <cstdint>
 #include <string>

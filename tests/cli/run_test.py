@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""`jizi run` and the commands on its file, as processes (docs/contracts.md, 15, 16, 17, 25).   usage: run_test.py BUILD_DIR"""
+from harness import *
+
+
+def a_sweep_runs_to_its_end(place):
+    sweep = place.sweep()
+    done = place.jizi("run", sweep)
+    check("best trial" in done.stdout and "sweep.db" in done.stdout, done.stdout)
+    check(place.states() == {"completed": 6}, place.states())
+    place.nothing_left()
+    check(os.stat(place.database).st_mode & 0o077 == 0, "the database can be read by others")
+    best = json.loads(place.jizi("best", "sweep", "--json").stdout)
+    rows = [json.loads(line) for line in place.jizi("trials", "sweep", "--sort", "value", "--json").stdout.splitlines()]
+    check(len(rows) == 6 and rows[0]["id"] == best["id"], rows)
+    values = [row["objective"] for row in rows]
+    check(values == sorted(values, reverse=True), values)
+    top = place.jizi("trials", "sweep", "--sort", "value", "--top", "2", "--state", "completed", "--json").stdout.splitlines()
+    check(len(top) == 2, top)
+    check("parameters" in place.jizi("show", "sweep", best["id"]).stdout, "show")
+    check(place.jizi("studies", "--db", "sweep.db").stdout.splitlines()[1].split()[:3] == ["sweep", "finished", "6"], "studies")
+    csv = place.jizi("export", "sweep", "--format", "csv").stdout
+    check(len(csv.splitlines()) == 7 and csv.startswith("trial,state,objective"), csv)
+    exported = json.loads(place.jizi("export", "sweep", "--format", "json").stdout)
+    check(all(len(trial["measurements"]) == 3 for trial in exported), "measurements are exported")
+    place.jizi("watch", "sweep")
+
+
+def contract_15_an_existing_study_wants_resume(place):
+    sweep = place.sweep(trials=2)
+    place.jizi("run", sweep)
+    again = place.jizi("run", sweep, code=4)
+    check("--resume" in again.stderr, again.stderr)
+    more = place.jizi("run", sweep, "--resume", "--max-trials", "4")
+    check(place.states() == {"completed": 4}, more.stdout)
+    other = place.jizi("run", sweep, "--resume", "--seed", "9", code=None)
+    check(other.returncode != 0 and "seed" in other.stderr, other.stderr)
+
+
+def ctrl_c_stops_gently_and_resume_ends_with_exactly_n(place):
+    sweep = place.sweep(trials=5, wait="go")
+    run = place.start("run", sweep)
+    until(lambda: place.states().get("running") == 2, "two trials run")
+    run.send_signal(signal.SIGINT)
+    place.ended_with(run, 130)
+    place.nothing_left()
+    check(set(place.states()) == {"queued"}, place.states())
+    check("--resume" in run.log.read_text(), run.log.read_text())
+    (place.folder / "go").touch()
+    place.jizi("run", sweep, "--resume")
+    check(place.states() == {"completed": 5}, place.states())
+    place.nothing_left()
+
+
+def ctrl_c_twice_kills(place):
+    (place.folder / "train.sh").write_text("#!/bin/sh\ntrap '' TERM\necho 'jizi step=1 value=1'\nwhile :; do sleep 0.1; done\n")
+    sweep = place.sweep(more=", time_limit: 1h").replace("grace: 2", "grace: 1h")
+    text = open(sweep).read().replace("grace: 2", "grace: 1h")
+    open(sweep, "w").write(text)
+    run = place.start("run", sweep)
+    until(lambda: place.states().get("running") == 2, "two trials run")
+    run.send_signal(signal.SIGINT)
+    until(lambda: "stopping" in run.log.read_text(), "the first Ctrl-C is said")
+    run.send_signal(signal.SIGINT)
+    place.ended_with(run, 130)
+    place.nothing_left()
+
+
+def kill_9_then_resume_ends_with_exactly_n(place):
+    sweep = place.sweep(trials=5, wait="go")
+    run = place.start("run", sweep)
+    until(lambda: place.states().get("running") == 2, "two trials run")
+    run.kill()
+    run.wait()
+    place.nothing_left()
+    (place.folder / "go").touch()
+    done = place.jizi("run", sweep, "--resume")
+    check(place.states() == {"completed": 5}, done.stdout)
+    place.nothing_left()
+
+
+def contract_16_commands_on_the_file_of_a_running_run(place):
+    sweep = place.sweep(trials=4, workers=1, wait="go")
+    run = place.start("run", sweep)
+    until(lambda: place.states().get("running") == 1, "a trial runs")
+    check("paused" in place.jizi("pause", "sweep", "--db", "sweep.db").stdout, "pause")
+    check("paused" in place.jizi("studies", "--db", "sweep.db").stdout, "studies")
+    (place.folder / "go").touch()
+    until(lambda: place.states().get("completed") == 1, "the running trial goes on")
+    for command in (["run", sweep], ["serve", "--db", "sweep.db", "--listen", "127.0.0.1:0"]):
+        refused = place.jizi(*command, code=4)
+        check("--server unix:" in refused.stderr and str(run.pid) in refused.stderr, refused.stderr)
+    queued = place.jizi("enqueue", "sweep", "x=0.5", "--db", "sweep.db")
+    check("is queued" in queued.stdout, queued.stdout)
+    check(place.jizi("enqueue", "sweep", "x=7", code=2).stderr.count("x") > 0, "outside the space")
+    check(run.poll() is None, "a paused run goes on waiting")
+    place.jizi("resume", "sweep", "--db", "sweep.db")
+    place.ended_with(run, 0)
+    check(sum(place.states().values()) >= 4 and set(place.states()) == {"completed"}, place.states())
+
+
+def contract_16_a_silent_owner_is_named_and_reads_fall_back(place):
+    sweep = place.sweep(trials=4, workers=1, wait="go")
+    run = place.start("run", sweep)
+    until(lambda: place.states().get("running") == 1, "a trial runs")
+    os.kill(run.pid, signal.SIGSTOP)
+    try:
+        refused = place.jizi("pause", "sweep", code=3)
+        check(str(run.pid) in refused.stderr, refused.stderr)
+        read = place.jizi("trials", "sweep")
+        check("running" in read.stdout and str(run.pid) in read.stderr, read.stdout + read.stderr)
+    finally:
+        os.kill(run.pid, signal.SIGCONT)
+    (place.folder / "go").touch()
+    place.ended_with(run, 0)
+
+
+def retry_queues_failed_trials_again(place):
+    (place.folder / "train.sh").write_text("#!/bin/sh\necho 'jizi step=1 value=1'\n[ -e \"$0.ok\" ] || { echo boom >&2; exit 3; }\n")
+    sweep = place.sweep(trials=2)
+    failed = place.jizi("run", sweep, code=None)
+    check(place.states() == {"failed": 2}, failed.stdout)
+    check("boom" in place.jizi("show", "sweep", "1").stdout, "the last lines of stderr are kept")
+    (place.folder / "train.sh.ok").touch()
+    check("queued again: trial 1, 2" in place.jizi("retry", "sweep").stdout, "retry")
+    place.jizi("run", sweep, "--resume")
+    check(place.states() == {"completed": 2}, place.states())
+
+
+def stop_and_delete(place):
+    sweep = place.sweep(trials=4, wait="go")
+    run = place.start("run", sweep)
+    until(lambda: place.states().get("running") == 2, "two trials run")
+    place.jizi("stop", "sweep")
+    (place.folder / "go").touch()
+    run.wait(timeout=DEADLINE_S)
+    place.nothing_left()
+    place.jizi("delete", "sweep")
+    check("no studies" in place.jizi("studies", "--db", "sweep.db").stdout, "deleted")
+    place.jizi("best", "sweep", code=4)
+
+
+def timeout_stops_gently(place):
+    sweep = place.sweep(trials=4, wait="never")
+    place.jizi("run", sweep, "--timeout", "2s", code=None)
+    check(set(place.states()) == {"queued"}, place.states())
+    place.nothing_left()
+
+
+def contract_25_values_arrive_as_they_are(place):
+    value = "a; $(touch hacked) `id` 'q' \"d\" -rf\nnew line"
+    (place.folder / "train.sh").write_text("#!/bin/sh\nfor w in \"$@\"; do printf '%s\\0' \"$w\"; done > \"" + str(place.folder) +
+                                           "/seen\"\necho 'jizi step=1 value=1'\n")
+    path = place.folder / "sweep.yaml"
+    path.write_text("program: train.sh\nmethod: grid\nmetric: {name: value}\nparameters:\n  x: {value: " + json.dumps(value) +
+                    "}\n  y: {value: -1}\n")
+    place.jizi("run", str(path))
+    seen = (place.folder / "seen").read_bytes().decode().split("\0")[:-1]
+    check(seen == ["--x=" + value, "--y=-1"], seen)
+    check(not list(place.folder.rglob("hacked")), "a shell saw it")
+
+
+def json_has_stdout_to_itself(place):
+    done = place.jizi("run", place.sweep(trials=2), "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    check(lines[-1]["state"] == "TRIAL_STATE_COMPLETED", lines[-1])
+
+
+def defaults_are_tried_first(place):
+    place.jizi("run", place.sweep(trials=3, more=", defaults: {x: 0.125}"))
+    first = json.loads(place.jizi("show", "sweep", "1", "--json").stdout)
+    check(first["params"]["x"] == {"float_value": 0.125}, first["params"])
+
+
+def bad_input(place):
+    bad = place.folder / "bad.yaml"
+    bad.write_text("program: train.sh\nmethod: random\nparameters: {x: {min: 2, max: 1}}\n")
+    for command in ("check", "run"):
+        done = place.jizi(command, str(bad), code=2)
+        check(f"{bad}:3: x: min 2 is above max 1; swap them" in done.stderr, done.stderr)
+    sweep = place.sweep()
+    check("for example" in place.jizi("check", sweep).stdout, "check")
+    bayes = place.folder / "later.yaml"
+    bayes.write_text(open(sweep).read().replace("random", "bayes"))
+    check("note" in place.jizi("check", str(bayes)).stderr, "check warns")
+    check("random" in place.jizi("run", str(bayes), code=4).stderr, "run refuses and names what there is")
+    missing = place.folder / "missing.yaml"
+    missing.write_text(open(sweep).read().replace("train.sh", "no_such_program"))
+    check("no_such_program" in place.jizi("check", str(missing)).stderr, "check warns of the program")
+    check("no_such_program" in place.jizi("run", str(missing), code=2).stderr, "run refuses it")
+    check("did you mean `trials`" in place.jizi("trails", code=2).stderr, "a misspelt command")
+    place.jizi("run", code=2)
+    place.jizi("best", "nothing", code=2)
+    place.jizi("best", "nothing", "--db", "nothing.db", code=4)
+    place.jizi("best", "nothing", "--server", "127.0.0.1:1", code=3)
+    check(place.jizi("--version").stdout.startswith("jizi "), "version")
+    check("Exit codes" in place.jizi("--help").stdout, "help")
+
+
+def bad_databases(place):
+    sweep = place.sweep(trials=1)
+    text = place.folder / "text.db"
+    text.write_text("this is no database, whatever its name says\n" * 100)
+    place.jizi("run", sweep, "--db", str(text), code=2)
+    place.jizi("run", sweep, "--db", str(place.folder), code=None)
+    check(place.jizi("run", sweep, "--db", str(place.folder / "no" / "folder" / "x.db"), code=None).returncode in (2, 4), "no folder")
+    place.jizi("run", sweep)
+    with sqlite3.connect(place.database) as connection:
+        connection.execute("pragma user_version = 999999")
+    connection.close()
+    newer = place.jizi("run", sweep, "--resume", code=4)
+    check("newer" in newer.stderr, newer.stderr)
+
+
+run_all([a_sweep_runs_to_its_end, contract_15_an_existing_study_wants_resume, ctrl_c_stops_gently_and_resume_ends_with_exactly_n,
+         ctrl_c_twice_kills, kill_9_then_resume_ends_with_exactly_n, contract_16_commands_on_the_file_of_a_running_run,
+         contract_16_a_silent_owner_is_named_and_reads_fall_back, retry_queues_failed_trials_again, stop_and_delete, timeout_stops_gently,
+         contract_25_values_arrive_as_they_are, json_has_stdout_to_itself, defaults_are_tried_first, bad_input, bad_databases])

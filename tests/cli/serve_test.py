@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""`jizi serve` and `jizi worker`, as processes (docs/contracts.md, 16, 18, 24).   usage: serve_test.py BUILD_DIR"""
+from harness import *
+
+
+def served(place, *more, listen="127.0.0.1:0"):
+    server = place.start("serve", "--db", "team.db", "--listen", listen, *more)
+    line = until(lambda: [l for l in server.log.read_text().splitlines() if l.startswith("serving ")], "the server is up")[0]
+    return server, line.split(" on ")[1]
+
+
+def two_workers_share_a_study(place):
+    server, address = served(place)
+    token = str(place.folder / "team.db.token")
+    check(os.stat(token).st_mode & 0o077 == 0, "the token can be read by others")
+    sweep = place.sweep(trials=6, workers=1)
+    workers = [place.start("worker", "--server", address, "--token-file", token, sweep) for _ in range(2)]
+    for worker in workers:
+        place.ended_with(worker, 0)
+    check(place.states(place.folder / "team.db") == {"completed": 6}, place.states(place.folder / "team.db"))
+    check("value" in place.jizi("best", "sweep", "--server", address, "--token-file", token).stdout, "best")
+    check("value" in place.jizi("best", "sweep", "--db", "team.db").stdout, "best of the owned file")
+    server.send_signal(signal.SIGTERM)
+    place.ended_with(server, 0)
+    place.nothing_left()
+
+
+def contract_24_tcp_wants_the_token(place):
+    server, address = served(place)
+    refused = place.jizi("studies", "--server", address, code=4)
+    check("token" in refused.stderr, refused.stderr)
+    place.jizi("studies", "--server", address, "--token-file", str(place.folder / "team.db.token"))
+    server.send_signal(signal.SIGINT)
+    place.ended_with(server, 0)
+
+
+def contract_24_other_hosts_want_tls_or_insecure(place):
+    refused = place.jizi("serve", "--db", "team.db", "--listen", "0.0.0.0:0", code=2)
+    check("--tls-cert" in refused.stderr and "--insecure" in refused.stderr, refused.stderr)
+
+
+def a_port_in_use_is_said(place):
+    server, address = served(place)
+    other = place.jizi("serve", "--db", "other.db", "--listen", address, code=4)
+    check(address.rsplit(":", 1)[1] in other.stderr, other.stderr)
+    server.send_signal(signal.SIGTERM)
+    place.ended_with(server, 0)
+
+
+def contract_18_training_goes_on_while_the_server_is_away(place):
+    server, address = served(place)
+    token = str(place.folder / "team.db.token")
+    worker = place.start("worker", "--server", address, "--token-file", token, place.sweep(trials=4, workers=2, wait="go"))
+    until(lambda: place.states(place.folder / "team.db").get("running") == 2, "two trials run")
+    server.kill()
+    server.wait()
+    check(worker.poll() is None and len(place.processes()) > 1, "the worker and its trials go on")
+    server, address = served(place, listen=address)
+    (place.folder / "go").touch()
+    place.ended_with(worker, 0)
+    check(place.states(place.folder / "team.db") == {"completed": 4}, place.states(place.folder / "team.db"))
+    server.send_signal(signal.SIGTERM)
+    place.ended_with(server, 0)
+    place.nothing_left()
+
+
+def run_on_a_server_over_a_unix_socket(place):
+    server, address = served(place, listen=f"unix:{place.folder}/s/socket")
+    place.jizi("run", place.sweep(trials=3), "--server", address)
+    check(place.states(place.folder / "team.db") == {"completed": 3}, place.states(place.folder / "team.db"))
+    server.send_signal(signal.SIGTERM)
+    place.ended_with(server, 0)
+
+
+run_all([two_workers_share_a_study, contract_24_tcp_wants_the_token, contract_24_other_hosts_want_tls_or_insecure, a_port_in_use_is_said,
+         contract_18_training_goes_on_while_the_server_is_away, run_on_a_server_over_a_unix_socket])
