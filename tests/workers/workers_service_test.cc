@@ -314,6 +314,41 @@ TEST_F(WorkerTest, Contract25ValuesNeverMeetAShell) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "owned"));
 }
 
+// The test plays the helper: it attaches, completes the first trial and takes the next one.
+TEST_F(WorkerTest, Contract19AWarmProcessTakesTheNextAndACrashFailsOnlyThat) {
+  CreateStudy(2, false);
+  WorkerOptions options = Options("echo first; while [ ! -e " + folder_.path() +
+                                  "/go ]; do sleep 0.02; done; echo second; exit 3");
+  options.launch.command.pop_back();  // No parameter on the command line: it may be reused.
+  auto worker = Start(options);
+  ASSERT_TRUE(Eventually([&] { return File(1, "stdout.log") == "first\n"; }));
+  v1::AttachRequest attach;
+  attach.mutable_lease()->set_study("study");
+  attach.set_worker(Trial(1).worker());
+  const v1::AttachResponse held = Must(&Stub::Attach, attach);
+  ASSERT_EQ(held.held_size(), 1);
+  *attach.mutable_lease() = held.held(0).lease();
+  attach.mutable_capabilities()->set_stop(true);
+  Must(&Stub::Attach, attach);
+  v1::CompleteRequest complete;
+  *complete.mutable_lease() = held.held(0).lease();
+  complete.set_sequence(held.next_sequence(0));
+  complete.mutable_finished();
+  complete.mutable_next()->set_study("study");
+  complete.mutable_next()->set_worker(attach.worker());
+  complete.mutable_next()->set_sequence(held.next_worker_sequence());
+  Must(&Stub::Complete, complete);
+  const std::string second = TrialFolder(folder_ / "trials", 2) + "/stdout.log";
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(second); }));
+  std::ofstream(folder_ / "go") << "";
+  ASSERT_TRUE(worker->WaitFor(90s));
+  EXPECT_TRUE(worker->Wait().ok()) << worker->Wait();
+  EXPECT_EQ(Trial(1).state(), v1::TRIAL_STATE_COMPLETED);
+  EXPECT_EQ(Trial(2).state(), v1::TRIAL_STATE_FAILED);
+  EXPECT_EQ(File(1, "stdout.log"), "first\n");
+  EXPECT_EQ(File(2, "stdout.log"), "second\n");
+}
+
 // What a killed `jizi run` leaves: a live attempt, a process that carries its lease, an outbox.
 TEST_F(WorkerTest, RecoveryEndsLeftoversDeliversOutboxesAndRequeues) {
   CreateStudy(1);
