@@ -27,6 +27,12 @@ double SecondsSince(steady_clock::time_point from) {
   return std::chrono::duration<double>(steady_clock::now() - from).count();
 }
 
+StatusOr<std::unique_ptr<Store>> Open(const std::string& file) {
+  SqliteOptions options;
+  options.path = file;
+  return OpenSqliteStore(options);
+}
+
 // Fills a study through the core itself, so that the log is the one that calls would have made.
 class Builder {
  public:
@@ -150,7 +156,7 @@ StatusOr<BigStudyFigures> MeasureBigStudy(const std::string& file, const BigStud
   BigStudyFigures figures;
   auto from = steady_clock::now();
   {
-    const std::unique_ptr<Store> store = TRY(OpenSqliteStore({.path = file}));
+    const std::unique_ptr<Store> store = TRY(Open(file));
     TRY(Builder(*store, 1, LoadSpec("big")).Build(plan.trials, plan.reports));
     TRY(Builder(*store, 2, LoadSpec("small")).Build(plan.small_trials, plan.reports));
     store->Idle();
@@ -162,14 +168,15 @@ StatusOr<BigStudyFigures> MeasureBigStudy(const std::string& file, const BigStud
   malloc_trim(0);
   const int64_t before = ResidentBytes();
   from = steady_clock::now();
-  const std::unique_ptr<Engine> engine =
-      TRY(Engine::Start(TRY(OpenSqliteStore({.path = file})), {}));
+  std::unique_ptr<Store> again = TRY(Open(file));
+  const std::unique_ptr<Engine> engine = TRY(Engine::Start(std::move(again), {}));
   figures.restart_s = SecondsSince(from);
   malloc_trim(0);
   figures.memory_per_trial = static_cast<double>(ResidentBytes() - before) / all;
 
-  const std::unique_ptr<Server> server =
-      TRY(Server::Start(*engine, ServerOptions{.listen = "127.0.0.1:0"}));
+  ServerOptions options;
+  options.listen = "127.0.0.1:0";
+  const std::unique_ptr<Server> server = TRY(Server::Start(*engine, options));
   const std::unique_ptr<Client> client = TRY(Client::Connect({server->address(), "", ""}));
   figures.page_ms = TRY(PageMs(*client, "big", ""));
   figures.sorted_page_ms = TRY(PageMs(*client, "big", "objective"));

@@ -133,15 +133,18 @@ class Bench {
  private:
   bool RunLoads() {
     const std::string file = folder_ / "load.db";
-    auto store = tuner::OpenSqliteStore({.path = file});
+    tuner::SqliteOptions options;
+    options.path = file;
+    auto store = tuner::OpenSqliteStore(options);
     if (!store.ok()) return Say(store.status());
     auto engine = Engine::Start(*std::move(store), {});
     if (!engine.ok()) return Say(engine.status());
     engine_ = *std::move(engine);
     std::ofstream(folder_ / "token") << "service-load-token\n";
-    auto server = Server::Start(
-        *engine_, {.listen = settings_.unix_socket ? "unix:" + (folder_ / "socket") : "127.0.0.1:0",
-                   .token = "service-load-token"});
+    tuner::ServerOptions listen;
+    listen.listen = settings_.unix_socket ? "unix:" + (folder_ / "socket") : "127.0.0.1:0";
+    listen.token = "service-load-token";
+    auto server = Server::Start(*engine_, listen);
     if (!server.ok()) return Say(server.status());
     const auto echo =
         EchoServer::Start(settings_.unix_socket ? "unix:" + (folder_ / "echo") : "127.0.0.1:0");

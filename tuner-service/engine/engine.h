@@ -59,9 +59,9 @@ struct EngineOptions {
       MakeScheduler;
   // A scheduler failed where nobody waits for it (a bug of ours, for the log): called on the engine
   // thread.
-  std::function<void(const Status&)> on_scheduler_error;
+  std::function<void(const Status&)> on_scheduler_error = nullptr;
   // The store is lost (docs/contracts.md, 3): called once; the process should end.
-  std::function<void(const Status&)> on_fatal;
+  std::function<void(const Status&)> on_fatal = nullptr;
 };
 
 class Engine {
