@@ -64,7 +64,7 @@ std::optional<v1::WatchStudyResponse> WatchBuffer::Next() {
 }
 
 v1::WatchStudyResponse WatchBuffer::Piece() {
-  Sending& now = *sending_;
+  WatchSending& now = *sending_;
   v1::WatchStudyResponse response;
   response.set_log_position(now.view.log_position);
   *response.mutable_study() = ToWire(now.view);

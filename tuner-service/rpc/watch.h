@@ -8,12 +8,22 @@
 
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "base/mutex.h"
 #include "jizi/v1/tune_service.pb.h"
 #include "tuner-service/engine/engine.h"
 
 namespace jizi::tuner {
+
+// What a stream is sending, in pieces.
+struct WatchSending {
+  StudyView view;
+  bool snapshot = false;
+  TrialId next = 1;             // Of a snapshot.
+  std::vector<TrialId> trials;  // Else, from `next_index` on.
+  size_t next_index = 0;
+};
 
 class WatchBuffer {
  public:
@@ -29,18 +39,10 @@ class WatchBuffer {
   std::optional<Status> ended() const;
 
  private:
-  // What is being sent, in pieces. Of Next's thread alone.
-  struct Sending {
-    StudyView view;
-    bool snapshot = false;
-    TrialId next = 1;             // Of a snapshot.
-    std::vector<TrialId> trials;  // Else, from `next_index` on.
-    size_t next_index = 0;
-  };
   v1::WatchStudyResponse Piece();
 
   const int64_t after_;
-  std::optional<Sending> sending_;
+  std::optional<WatchSending> sending_;  // Of Next's thread alone.
 
   mutable Mutex mutex_;
   std::optional<StudyView> view_ GUARDED_BY(mutex_);  // The latest; empty before the first change.
