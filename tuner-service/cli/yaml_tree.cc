@@ -119,7 +119,8 @@ class Converter {
   size_t nodes_ = 0;
 };
 
-constexpr size_t kLongestNumber = 64;  // Longer is text; it also keeps std::regex from recursing far.
+constexpr size_t kLongestNumber =
+    64;  // Longer is text; it also keeps std::regex from recursing far.
 
 // Compiled once: a pattern takes longer to compile than to match.
 struct Patterns {
@@ -142,7 +143,8 @@ bool Matches(const std::string& text, const std::regex& pattern) {
 
 // A cheap look first: most values are words.
 bool MayBeNumber(const std::string& text) {
-  const bool begins = !text.empty() && std::string("+-.0123456789").find(text[0]) != std::string::npos;
+  const bool begins =
+      !text.empty() && std::string("+-.0123456789").find(text[0]) != std::string::npos;
   return begins && text.size() <= kLongestNumber;
 }
 
@@ -163,9 +165,6 @@ std::optional<bool> BoolOf(const std::string& text) {
   }
   return std::nullopt;
 }
-
-constexpr size_t kLongestNumber =
-    64;  // Longer is text; it also keeps std::regex from recursing far.
 
 std::optional<int64_t> IntOf(const std::string& written) {
   if (!MayBeNumber(written)) return std::nullopt;
