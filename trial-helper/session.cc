@@ -46,15 +46,17 @@ Session::Session(Client& client, Outbox& outbox, Options options)
   if (!sealed_.empty()) attached_ = false;
   if (sealed_.empty()) next_sequence_ = options_.next_sequence.value_or(1);
   thread_ = std::thread([this] { Run(); });
+  calls_thread_ = std::thread([this] { RunCalls(); });
 }
 
 Session::~Session() {
   {
     MutexLock lock(mutex_);
     closing_ = true;
-    for (grpc::ClientContext* context : contexts_) context->TryCancel();
+    if (context_ != nullptr) context_->TryCancel();
     changed_.NotifyAll();
   }
+  calls_thread_.join();
   thread_.join();
 }
 
@@ -246,7 +248,7 @@ void Session::Run() {
       while (done_.empty() && !closing_ && steady_clock::now() < NextWake()) {
         changed_.WaitUntil(mutex_, NextWake());
       }
-      while (closing_ && done_.empty() && !contexts_.empty()) changed_.Wait(mutex_);
+      while (closing_ && done_.empty() && unfinished_ > 0) changed_.Wait(mutex_);
       done.swap(done_);
       if (closing_ && done.empty()) break;
     }

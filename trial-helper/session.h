@@ -9,8 +9,8 @@
 // A checkpoint goes after the reports before it, but later reports may overtake it while the
 // service is away: the outbox holds reports only.
 // Fails: nothing is thrown; refusals are said on stderr, and a lost lease shows in Take().
-// Threads: the caller's, one at a time, and one of its own, which does all calls and files and
-// never waits for a call. A process that forked must not touch it in the child.
+// Threads: the caller's, one at a time, and two of its own: one decides, writes the files and never
+// waits for a call; one makes the calls. A process that forked must not touch it in the child.
 
 #include <chrono>
 #include <condition_variable>
@@ -90,6 +90,7 @@ class Session {
   };
 
   void Run();
+  void RunCalls();
   // The steps of Run, all on its thread.
   bool MustSpool() const REQUIRES(mutex_);
   void Spool();
@@ -102,9 +103,8 @@ class Session {
   SteadyTime RenewalDue() const;
 
   template <typename Request, typename Response>
-  using Method = void (v1::TuneService::Stub::async::*)(grpc::ClientContext*, const Request*,
-                                                        Response*,
-                                                        std::function<void(grpc::Status)>);
+  using Method = grpc::Status (v1::TuneService::Stub::*)(grpc::ClientContext*, const Request&,
+                                                         Response*);
   template <typename Request, typename Response>
   void Start(Method<Request, Response> method, Request request,
              std::function<void(const StatusOr<Response>&)> then);
@@ -132,8 +132,10 @@ class Session {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Item> queue_ GUARDED_BY(mutex_);
-  std::vector<std::function<void()>> done_ GUARDED_BY(mutex_);     // Of calls, for Run's thread.
-  std::vector<grpc::ClientContext*> contexts_ GUARDED_BY(mutex_);  // Of the calls in flight.
+  std::vector<std::function<void()>> done_ GUARDED_BY(mutex_);  // Of calls, for Run's thread.
+  std::deque<std::function<void()>> calls_ GUARDED_BY(mutex_);  // For the calls' thread.
+  int unfinished_ GUARDED_BY(mutex_) = 0;                       // Of these.
+  grpc::ClientContext* context_ GUARDED_BY(mutex_) = nullptr;   // Of the call in flight.
   size_t queued_reports_ GUARDED_BY(mutex_) = 0;
   int64_t reports_ GUARDED_BY(mutex_) = 0;
   int64_t reports_settled_ GUARDED_BY(mutex_) = 0;
@@ -163,6 +165,7 @@ class Session {
   int lines_said_ = 0;
 
   std::thread thread_;
+  std::thread calls_thread_;
 };
 
 // One line on stderr, for the person who runs the program.
