@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 
 #include "tests/store/history.h"
@@ -42,14 +43,17 @@ int main(int argc, char** argv) {
     append(middle, 64);
     append(history, 1000);
   }
+  const std::clock_t cpu = std::clock();
   const auto start = std::chrono::steady_clock::now();
   const auto store = jizi::tuner::testing::OpenOrFail(path);
   const double opened_s = SecondsSince(start);
   const auto loaded = store->Load(1);
   if (!loaded.ok()) return 1;
-  std::printf("load trials=%zu reports=%d open_s=%.3f load_s=%.3f bytes_per_record=%.0f\n",
-              loaded->study.trials.size(), reports, opened_s, SecondsSince(start),
-              static_cast<double>(std::filesystem::file_size(path)) /
-                  static_cast<double>(history.size() + small.size() + middle.size()));
+  std::printf(
+      "load trials=%zu reports=%d open_s=%.3f load_s=%.3f load_cpu_s=%.3f bytes_per_record=%.0f\n",
+      loaded->study.trials.size(), reports, opened_s, SecondsSince(start),
+      static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC,
+      static_cast<double>(std::filesystem::file_size(path)) /
+          static_cast<double>(history.size() + small.size() + middle.size()));
   return loaded->study.trials.size() == static_cast<size_t>(trials) ? 0 : 1;
 }
