@@ -74,16 +74,12 @@ void Committer::Run() {
     std::vector<CommitItem> group;
     {
       const MutexLock lock(mutex_);
-      while (resting_ ? !stopping_ : queue_.empty() && !stopping_) {
-        if (resting_ || idled) {
+      while (queue_.empty() && !stopping_) {
+        if (idled) {
           changed_.Wait(mutex_);
         } else if (!changed_.WaitUntil(mutex_, steady_clock::now() + kIdleAfter)) {
           break;
         }
-      }
-      if (resting_) {  // Stopping, and the engine is gone: nobody else ends the rest.
-        DropWhatStandsOnTheLoss();
-        resting_ = false;
       }
       if (queue_.empty() && stopping_) return;
       group = std::exchange(queue_, {});
@@ -189,6 +185,8 @@ void Committer::Answer(std::vector<CommitItem>& group) {
   }
 }
 
+// The answers of what was lost wait for the end of the rest too: who hears of the loss and looks
+// finds the state as it is stored.
 void Committer::Rest(Status why, std::set<StudyId> studies, bool every_record) {
   {
     const MutexLock lock(mutex_);
@@ -197,6 +195,11 @@ void Committer::Rest(Status why, std::set<StudyId> studies, bool every_record) {
     resting_ = true;
   }
   options_.wake_engine();
+  const MutexLock lock(mutex_);
+  while (resting_ && !stopping_) changed_.Wait(mutex_);
+  if (!resting_) return;
+  DropWhatStandsOnTheLoss();  // Stopping, and the engine is gone: nobody else ends the rest.
+  resting_ = false;
 }
 
 void Committer::DropWhatStandsOnTheLoss() {

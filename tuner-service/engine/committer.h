@@ -7,7 +7,7 @@
 // it. A constraint: the group is written one by one, and the study of the one that clashes is lost.
 // DataLoss: on_fatal once, then everything is answered with Unavailable.
 // After a loss the committer rests until the engine has called TakeLoss, loaded the lost studies
-// again, and called Resume.
+// again, and called Resume; the answers of what was lost leave after that.
 // Threads: Push, TakeLoss, Resume from the engine thread; the rest from any.
 
 #include <atomic>

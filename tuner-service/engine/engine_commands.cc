@@ -230,16 +230,17 @@ void EngineThread::On(DeleteCall& call) {
   AnswerParked(*slot, StudyNotFound(slot->name));
   LogRecord record{slot->id, slot->state.log_position + 1, Now(slot->state), {StudyDeleted{}}};
   Apply(slot->state, record);
-  PushItem(slot->id, std::move(record),
-           [directory = &directory_, name = slot->name, watchers = slot->watchers,
-            last = StudyChange{ViewOf(slot->state), {}, true},
-            done = std::move(call.done)](const Status& durable) {
-             if (!durable.ok()) return done(durable);
-             directory->Remove(name);
-             watchers->Deliver(last);
-             done(DoneReply{});
-           });
-  RemoveSlot(*slot);
+  const StudyId id = slot->id;
+  auto answer = [directory = &directory_, name = slot->name, watchers = slot->watchers,
+                 last = StudyChange{ViewOf(slot->state), {}, true},
+                 done = std::move(call.done)](const Status& durable) {
+    if (!durable.ok()) return done(durable);
+    directory->Remove(name);
+    watchers->Deliver(last);
+    done(DoneReply{});
+  };
+  RemoveSlot(*slot);  // Before the item: its watchers are told of the end alone, and last.
+  PushItem(id, std::move(record), std::move(answer));
 }
 
 void EngineThread::On(ReadCall& call) {
