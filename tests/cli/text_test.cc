@@ -55,7 +55,9 @@ TEST(Text, Durations) {
   for (const char* text : {"", "0", "-1s", "1x", "1h30", "h", "1e400h", "99999999999999d"}) {
     EXPECT_EQ(ParseDuration(text).status().code(), StatusCode::kInvalidArgument) << text;
   }
-  EXPECT_EQ(ShowDuration(Seconds(7)), "7s");
+  EXPECT_EQ(ShowDuration(Seconds(0.96)), "0.9s");
+  EXPECT_EQ(ShowDuration(Seconds(42)), "42s");
+  EXPECT_EQ(ShowDuration(Seconds(-1)), "0s");
   EXPECT_EQ(ShowDuration(Seconds(185)), "3m 05s");
   EXPECT_EQ(ShowDuration(Seconds(7620)), "2h 07m");
   EXPECT_EQ(ShowDuration(Seconds(273600)), "3d 04h");

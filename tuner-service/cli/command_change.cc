@@ -11,7 +11,7 @@
 namespace jizi::tuner {
 namespace {
 
-StatusOr<Connection> ConnectToChange(const QueryOptions& options) {
+StatusOr<ServiceConnection> ConnectToChange(const QueryOptions& options) {
   return Connect(TRY(Resolved(options.target, options.study)), Purpose::kChange);
 }
 
@@ -21,7 +21,7 @@ void Tell(const QueryOptions& options, const google::protobuf::Message& message,
 }
 
 Status Enqueue(const QueryOptions& options, const std::vector<std::string>& assignments) {
-  const Connection connection = TRY(ConnectToChange(options));
+  const ServiceConnection connection = TRY(ConnectToChange(options));
   const v1::Study study = TRY(GetStudy(*connection.client, options.study));
   const StudySpec spec = TRY(FromWire(study.spec()));
   const Params params = TRY(ParseAssignments(spec.space, assignments));
@@ -38,7 +38,7 @@ Status Enqueue(const QueryOptions& options, const std::vector<std::string>& assi
 }
 
 Status Retry(const QueryOptions& options, const std::vector<int64_t>& trials) {
-  const Connection connection = TRY(ConnectToChange(options));
+  const ServiceConnection connection = TRY(ConnectToChange(options));
   v1::RetryTrialsRequest request;
   request.set_study(options.study);
   request.set_request_id(RandomHex(16));
@@ -53,7 +53,7 @@ Status Retry(const QueryOptions& options, const std::vector<int64_t>& trials) {
 }
 
 Status SetState(const QueryOptions& options, StudyAction action) {
-  const Connection connection = TRY(ConnectToChange(options));
+  const ServiceConnection connection = TRY(ConnectToChange(options));
   v1::SetStudyStateRequest request;
   request.set_study(options.study);
   request.set_state(action == StudyAction::kPause    ? v1::STUDY_STATE_PAUSED
@@ -68,7 +68,7 @@ Status SetState(const QueryOptions& options, StudyAction action) {
 }
 
 Status Delete(const QueryOptions& options) {
-  const Connection connection = TRY(ConnectToChange(options));
+  const ServiceConnection connection = TRY(ConnectToChange(options));
   v1::DeleteStudyRequest request;
   request.set_study(options.study);
   const auto response =

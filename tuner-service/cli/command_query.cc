@@ -15,9 +15,9 @@
 namespace jizi::tuner {
 namespace {
 
-StatusOr<Connection> ConnectToRead(const QueryOptions& options) {
+StatusOr<ServiceConnection> ConnectToRead(const QueryOptions& options) {
   const Target target = TRY(Resolved(options.target, options.study));
-  Connection connection = TRY(Connect(target, Purpose::kRead));
+  ServiceConnection connection = TRY(Connect(target, Purpose::kRead));
   if (!connection.note.empty()) PrintError("jizi: " + connection.note);
   return connection;
 }
@@ -30,7 +30,7 @@ void PrintJsonLines(const std::vector<Message>& messages) {
 }
 
 Status Studies(const QueryOptions& options) {
-  const Connection connection = TRY(ConnectToRead(options));
+  const ServiceConnection connection = TRY(ConnectToRead(options));
   const auto studies = TRY(AllStudies(*connection.client));
   if (options.json) {
     PrintJsonLines(studies);
@@ -54,7 +54,7 @@ Status Trials(const QueryOptions& options, const TrialsOptions& wanted) {
   v1::ListTrialsRequest request;
   request.set_study(options.study);
   for (const std::string& state : wanted.states) request.add_states(TRY(StateOf(state)));
-  const Connection connection = TRY(ConnectToRead(options));
+  const ServiceConnection connection = TRY(ConnectToRead(options));
   const v1::Study study = TRY(GetStudy(*connection.client, options.study));
   if (!wanted.sort.empty()) {
     request.set_sort_metric(wanted.sort);
@@ -79,7 +79,7 @@ Status Trials(const QueryOptions& options, const TrialsOptions& wanted) {
 }
 
 Status Show(const QueryOptions& options, int64_t id) {
-  const Connection connection = TRY(ConnectToRead(options));
+  const ServiceConnection connection = TRY(ConnectToRead(options));
   const v1::Study study = TRY(GetStudy(*connection.client, options.study));
   const v1::Trial trial = TRY(WholeTrial(*connection.client, options.study, id));
   Print(options.json ? Json(trial) + "\n"
@@ -88,7 +88,7 @@ Status Show(const QueryOptions& options, int64_t id) {
 }
 
 StatusOr<ExitCode> Best(const QueryOptions& options) {
-  const Connection connection = TRY(ConnectToRead(options));
+  const ServiceConnection connection = TRY(ConnectToRead(options));
   const v1::Study study = TRY(GetStudy(*connection.client, options.study));
   if (!study.has_best_trial()) {
     PrintError("jizi: no trial of " + Shown(options.study) + " has a result yet");
@@ -107,9 +107,9 @@ bool IsOver(const v1::Study& study) {
 
 StatusOr<ExitCode> Watch(const QueryOptions& options) {
   Signals signals;
-  const Connection connection = TRY(ConnectToRead(options));
+  const ServiceConnection connection = TRY(ConnectToRead(options));
   TRY(GetStudy(*connection.client, options.study));
-  Watcher watcher(*connection.client, options.study);
+  StudyWatcher watcher(*connection.client, options.study);
   Terminal terminal;
   LiveView view(terminal.interactive() ? LiveView::Lines::kEnds : LiveView::Lines::kProgress,
                 terminal.colours());
@@ -140,7 +140,7 @@ StatusOr<ExitCode> Watch(const QueryOptions& options) {
 }
 
 Status Export(const QueryOptions& options, ExportFormat format) {
-  const Connection connection = TRY(ConnectToRead(options));
+  const ServiceConnection connection = TRY(ConnectToRead(options));
   const v1::Study study = TRY(GetStudy(*connection.client, options.study));
   v1::ListTrialsRequest request;
   request.set_study(options.study);

@@ -24,19 +24,19 @@ Status OwnerSilent(const std::string& database, const Owner& owner) {
       {"OWNER_SILENT", database, "is it stopped or busy? end it if it hangs, then try again"});
 }
 
-StatusOr<Connection> ReadOnly(const std::string& database, std::string note) {
-  Connection connection;
+StatusOr<ServiceConnection> ReadOnly(const std::string& database, std::string note) {
+  ServiceConnection connection;
   connection.note = std::move(note);
   connection.local = TRY(LocalService::Start(database, LocalService::Access::kReadOnly));
   connection.client = TRY(Client::Connect({connection.local->address(), "", ""}));
   return connection;
 }
 
-StatusOr<Connection> ToOwner(const std::string& database, Purpose purpose) {
+StatusOr<ServiceConnection> ToOwner(const std::string& database, Purpose purpose) {
   const Owner owner = ReadOwner(database, kOwnerSilent);
   Status status = OwnerSilent(database, owner);
   if (!owner.address.empty()) {
-    Connection connection;
+    ServiceConnection connection;
     connection.client = TRY(Client::Connect({owner.address, "", ""}));
     const Status probe = Probe(*connection.client, kOwnerSilent);
     if (probe.ok()) return connection;
@@ -81,9 +81,9 @@ StatusOr<Target> Resolved(Target target, const std::string& study) {
   return target;
 }
 
-StatusOr<Connection> Connect(const Target& target, Purpose purpose) {
+StatusOr<ServiceConnection> Connect(const Target& target, Purpose purpose) {
   if (!target.server.empty()) {
-    Connection connection;
+    ServiceConnection connection;
     connection.client = TRY(Client::Connect(ServerClient(target)));
     return connection;
   }
@@ -100,7 +100,7 @@ StatusOr<Connection> Connect(const Target& target, Purpose purpose) {
     return lock.status();
   }
   RemoveSocketFolder((*lock)->former().address);
-  Connection connection;
+  ServiceConnection connection;
   connection.lock = *std::move(lock);
   auto local = LocalService::Start(target.database, LocalService::Access::kReadWrite);
   if (!local.ok()) {

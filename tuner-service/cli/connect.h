@@ -27,7 +27,7 @@ enum class Purpose { kRead, kChange };
 
 // Members in the order of their making: the client goes before the service, the service before the
 // lock.
-struct Connection {
+struct ServiceConnection {
   std::unique_ptr<OwnerLock> lock;
   std::unique_ptr<LocalService> local;
   std::unique_ptr<Client> client;
@@ -36,7 +36,7 @@ struct Connection {
 };
 
 ClientOptions ServerClient(const Target& target);
-StatusOr<Connection> Connect(const Target& target, Purpose purpose);
+StatusOr<ServiceConnection> Connect(const Target& target, Purpose purpose);
 
 // Makes database absolute; where neither is given, `STUDY.db` in this folder, as `jizi run
 // STUDY.yaml` makes it.

@@ -82,7 +82,7 @@ class Session {
     worker_options.folder = options_.trials_folder;
     worker_options.prefix = options_.worker_prefix;
     worker_options.note = [this](const std::string& note) { notes_.Add(note); };
-    Watcher watcher(client_, sweep_.study.name);
+    StudyWatcher watcher(client_, sweep_.study.name);
     std::unique_ptr<Worker> worker = TRY(Worker::Start(std::move(worker_options), supervisor));
     const auto begin = steady_clock::now();
     auto drawn = begin - kRedraw;
@@ -129,7 +129,7 @@ class Session {
     }
   }
 
-  void Update(Watcher& watcher) {
+  void Update(StudyWatcher& watcher) {
     std::vector<std::string> lines = notes_.Take();
     for (std::string& line : lines) line = Fit(line, 1000);
     if (options_.json) {
@@ -151,7 +151,7 @@ class Session {
   }
 
   // The last ends are durable before the worker hears of them, but may still be on their way here.
-  void CatchUp(Watcher& watcher) {
+  void CatchUp(StudyWatcher& watcher) {
     const auto study = GetStudy(client_, sweep_.study.name);
     const auto deadline = steady_clock::now() + kLastChanges;
     do {

@@ -210,7 +210,9 @@ StatusOr<Seconds> ParseDuration(const std::string& text) {
 std::string ShowDuration(Seconds duration) {
   const auto s = static_cast<int64_t>(std::max(0.0, duration.count()));
   char text[64];
-  if (s < 60) {
+  if (duration.count() > 0 && duration.count() < 10) {
+    std::snprintf(text, sizeof text, "%.1fs", std::floor(duration.count() * 10) / 10);
+  } else if (s < 60) {
     std::snprintf(text, sizeof text, "%ds", static_cast<int>(s));
   } else if (s < 3600) {
     std::snprintf(text, sizeof text, "%dm %02ds", static_cast<int>(s / 60),

@@ -44,7 +44,7 @@ std::string MendForName(const std::string& name, const std::vector<std::string>&
 // above 0.
 StatusOr<Seconds> ParseDuration(const std::string& text);
 
-std::string ShowDuration(Seconds duration);  // "42s", "3m 05s", "2h 07m", "3d 04h".
+std::string ShowDuration(Seconds duration);  // "0.9s", "42s", "3m 05s", "2h 07m", "3d 04h".
 std::string ShowNumber(double value);        // At most 6 digits: "0.9134", "1.2e-05", "NaN".
 
 std::string Joined(const std::vector<std::string>& parts, const std::string& between);

@@ -11,11 +11,12 @@ constexpr std::chrono::hours kStream{
 
 }  // namespace
 
-Watcher::Watcher(Client& client, std::string study) : client_(client), study_(std::move(study)) {
+StudyWatcher::StudyWatcher(Client& client, std::string study)
+    : client_(client), study_(std::move(study)) {
   thread_ = std::thread([this] { Run(); });
 }
 
-Watcher::~Watcher() {
+StudyWatcher::~StudyWatcher() {
   {
     const MutexLock lock(mutex_);
     stopped_ = true;
@@ -25,28 +26,28 @@ Watcher::~Watcher() {
   thread_.join();
 }
 
-std::vector<v1::WatchStudyResponse> Watcher::Take() {
+std::vector<v1::WatchStudyResponse> StudyWatcher::Take() {
   const MutexLock lock(mutex_);
   return std::exchange(arrived_, {});
 }
 
-Status Watcher::ended() {
+Status StudyWatcher::ended() {
   const MutexLock lock(mutex_);
   return ended_;
 }
 
-bool Watcher::away() {
+bool StudyWatcher::away() {
   const MutexLock lock(mutex_);
   return away_;
 }
 
-void Watcher::Run() {
+void StudyWatcher::Run() {
   int64_t position = -1;
   while (Stream(position) && Sleep(kRetry)) {
   }
 }
 
-bool Watcher::Sleep(std::chrono::milliseconds time) {
+bool StudyWatcher::Sleep(std::chrono::milliseconds time) {
   const auto deadline = std::chrono::steady_clock::now() + time;
   const MutexLock lock(mutex_);
   while (!stopped_ && changed_.WaitUntil(mutex_, deadline)) {
@@ -54,7 +55,7 @@ bool Watcher::Sleep(std::chrono::milliseconds time) {
   return !stopped_;
 }
 
-bool Watcher::Stream(int64_t& position) {
+bool StudyWatcher::Stream(int64_t& position) {
   grpc::ClientContext context;
   client_.Prepare(context, kStream);
   {

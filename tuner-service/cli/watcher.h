@@ -15,12 +15,12 @@
 
 namespace jizi::tuner {
 
-class Watcher {
+class StudyWatcher {
  public:
-  Watcher(Client& client, std::string study);
-  ~Watcher();
-  Watcher(const Watcher&) = delete;
-  Watcher& operator=(const Watcher&) = delete;
+  StudyWatcher(Client& client, std::string study);
+  ~StudyWatcher();
+  StudyWatcher(const StudyWatcher&) = delete;
+  StudyWatcher& operator=(const StudyWatcher&) = delete;
 
   std::vector<v1::WatchStudyResponse> Take() EXCLUDES(mutex_);
 
