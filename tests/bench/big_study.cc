@@ -68,10 +68,9 @@ class Builder {
     suggest.tokens.push_back(Token{static_cast<uint8_t>(sequence), 1});
     Outcome outcome = TRY(Run(suggest));
     if (outcome.need) {
-      Memo memo;
       auto decision =
           scheduler_->Suggest(state_.study, outcome.need->count,
-                              Rng::ForSuggest(spec_.seed, outcome.need->decision), memo);
+                              Rng::ForSuggest(spec_.seed, outcome.need->decision), suggest_memo_);
       TRY(Run(AnswerCommand{outcome.need->decision, outcome.need->log_position, outcome.need->count,
                             std::move(decision)}));
       outcome = TRY(Run(suggest));
@@ -99,6 +98,7 @@ class Builder {
   std::unique_ptr<Scheduler> scheduler_;
   StudyData state_;
   Memo memo_;
+  Memo suggest_memo_;
   Timestamp now_;
   std::vector<LogRecord> group_;
 };
