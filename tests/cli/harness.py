@@ -108,7 +108,7 @@ class Place:
     def states(self, database=None):
         try:
             with sqlite3.connect(f"file:{database or self.database}?mode=ro", uri=True) as connection:
-                return dict(connection.execute("select state, count(*) from trials group by state"))
+                return dict(connection.execute("select lower(state), count(*) from trials group by state"))
         except sqlite3.Error:
             return {}
 

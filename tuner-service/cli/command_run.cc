@@ -85,8 +85,8 @@ StatusOr<ExitCode> RunOnFile(const RunOptions& options) {
   // for the supervisor of a run that is going on.
   TRY(OwnerLock::Take(database, kLockWait));
   const std::string folder = TRY(MakeTrialsFolder(database));
-  const auto supervisor = TRY(Supervisor::Fork(database + ".supervisor", kSupervisorWait));
   Signals signals;
+  const auto supervisor = TRY(Supervisor::Fork(database + ".supervisor", kSupervisorWait));
   signal(SIGPIPE, SIG_IGN);  // A closed `| head` must not end a training run.
   const auto lock = TRY(OwnerLock::Take(database, kLockWait));
   RemoveSocketFolder(lock->former().address);
@@ -130,8 +130,8 @@ StatusOr<ExitCode> RunOnServer(const RunOptions& options, Joining joining) {
   const std::string folder = TRY(MakeTrialsFolder(beside));
   // One lock a worker: workers of one study run side by side.
   const std::string lock_file = folder + "/worker-" + std::to_string(getpid()) + ".supervisor";
-  const auto supervisor = TRY(Supervisor::Fork(lock_file, kSupervisorWait));
   Signals signals;
+  const auto supervisor = TRY(Supervisor::Fork(lock_file, kSupervisorWait));
   signal(SIGPIPE, SIG_IGN);
   SessionOptions session;
   session.service = ServerClient(options.target);

@@ -1,8 +1,9 @@
 #pragma once
 // signals.h - SIGINT, SIGTERM and SIGHUP as something to ask for, not as handlers.
-// They are blocked in the thread that makes the object and in all that it starts afterwards: make
-// it after the supervisor was forked and before any other thread. Threads: from the thread that
-// made it.
+// They are blocked in the thread that makes the object and in all that it starts afterwards, the
+// supervisor's reader thread included: make it first of all. The supervisor ignores them, and
+// unblocks them for the programs that it starts.
+// Threads: from the thread that made it.
 
 #include <signal.h>
 
