@@ -48,7 +48,7 @@ def ended(folder):
 
 def wait_for_some_trial(folder, count):
     end = time.monotonic() + 90
-    while sum(ended(folder).get(s, 0) for s in ("completed", "infeasible")) < count:
+    while sum(ended(folder).get(s, 0) for s in ("Completed", "Infeasible")) < count:
         assert time.monotonic() < end, f"no trial has ended: {ended(folder)}"
         time.sleep(0.05)
 
@@ -75,13 +75,13 @@ def through_to_the_end(folder, sweep):
     output, _ = last.communicate(timeout=240)
     assert last.returncode == 0, f"run --resume ended with {last.returncode}:\n{output}"
     states = ended(folder)
-    assert sum(states.values()) == TRIALS and set(states) <= {"completed", "infeasible"}, f"{states}\n{output}"
+    assert sum(states.values()) == TRIALS and set(states) <= {"Completed", "Infeasible"}, f"{states}\n{output}"
     nothing_left()
     return output
 
 
 def by_hand():
-    done = subprocess.run([str(BUILD / "fashion_mnist"), "--epochs=1", "--train_examples=2000", "--width=4"], capture_output=True,
+    done = subprocess.run([str(BUILD / "fashion_mnist"), "--epochs=1", "--train_examples=4000", "--batch_size=64"], capture_output=True,
                           text=True, timeout=120, check=True)
     accuracy = float(re.search(r"validation accuracy ([\d.]+)", done.stdout).group(1))
     assert accuracy > 0.3, f"it does not learn: {done.stdout}"  # Ten classes: 0.1 is chance.

@@ -18,6 +18,7 @@ namespace {
 
 using jizi::v1::TuneService;
 constexpr int kSteps = 20;
+constexpr auto kStepTime = std::chrono::milliseconds(25);  // So that kills meet a run, not its end.
 constexpr auto kCallDeadline = std::chrono::milliseconds(2000);
 constexpr auto kGiveUp = std::chrono::seconds(120);
 
@@ -92,6 +93,7 @@ class Worker {
     int64_t sequence = 0;
     const double x = assignment.trial().params().at("x").float_value();
     for (int step = 1; step <= kSteps; ++step) {
+      std::this_thread::sleep_for(kStepTime);
       jizi::v1::ReportRequest report;
       *report.mutable_lease() = assignment.lease();
       report.set_sequence(++sequence);

@@ -105,10 +105,10 @@ class Round:
     def check_results(self, steps):
         check(not list(self.folder.rglob("two_at_once")), "a trial was run by two processes at once")
         states = dict(self.query("select state, count(*) from trials group by state"))
-        check(states == {"completed": TRIALS}, f"states are {states}")
+        check(states == {"Completed": TRIALS}, f"states are {states}")
         # The final measurements of every trial: each step once, with the value that the parameters give.
         for trial, x in self.query("select trial, value from params where name = 'x'"):
-            rows = self.query(f"select step, value from counting_measurements where trial = {trial} and metric = 'value' order by step")
+            rows = self.query(f"select step, value from measurements where counts = 1 and trial = {trial} and metric = 'value' order by step")
             check([step for step, _ in rows] == list(range(1, steps + 1)), f"trial {trial} has steps {[s for s, _ in rows]}")
             for step, value in rows:
                 check(abs(value - (float(x) * 1000 + step)) < 1e-6, f"trial {trial} step {step}: {value}, x = {x}")
@@ -147,7 +147,7 @@ def owner_round(r):
         subprocess.run([JIZI, "retry", "killed", "--db", str(r.database)], env=r.environment, cwd=r.folder, timeout=60,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     r.nothing_left()
-    failed = r.query("select count(*) from trials where state = 'failed'")[0][0]
+    failed = r.query("select count(*) from trials where state = 'Failed'")[0][0]
     if failed:
         subprocess.run([JIZI, "retry", "killed", "--db", str(r.database)], env=r.environment, cwd=r.folder, timeout=60, check=True)
         subprocess.run([JIZI, "run", str(r.sweep), "--db", str(r.database), "--resume"], env=r.environment, cwd=r.folder, timeout=60,
@@ -174,6 +174,7 @@ def server_round(r):
             server.wait()
             server = r.start(*serve)
     check(all(c.returncode == 0 for c in clients), f"clients ended with {[c.returncode for c in clients]}")
+    wait_for_server(r, address)
     server.send_signal(signal.SIGTERM)
     check(server.wait(timeout=30) == 0, f"serve ended with {server.returncode}")
     r.nothing_left()
