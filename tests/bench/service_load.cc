@@ -171,7 +171,8 @@ class Bench {
       if (!echo || !served) return false;
       Print("closed", c, 1, *served);
       PrintEcho("closed", c, *echo);
-      std::printf("ratio_vs_echo_calls=%.3f clients=%d\n", Rate(*served) / Rate(*echo), c);
+      std::printf("ratio_vs_echo_calls=%.3f p99_vs_echo=%.2f loop=closed clients=%d\n",
+                  Rate(*served) / Rate(*echo), served->load.p99_us / echo->load.p99_us, c);
       rate_ = Rate(*served);
     }
     const auto many = Trials(most_, most_, std::nullopt);
@@ -189,7 +190,7 @@ class Bench {
     Print("open", most_, 1, *served);
     Print("open", most_, most_, *many);
     PrintEcho("open", most_, *echo);
-    std::printf("p99_vs_echo=%.2f clients=%d calls_per_s=%.0f\n",
+    std::printf("p99_vs_echo=%.2f loop=open clients=%d calls_per_s=%.0f\n",
                 served->load.p99_us / echo->load.p99_us, most_, rate);
     return true;
   }
