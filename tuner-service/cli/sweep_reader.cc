@@ -8,20 +8,17 @@
 namespace jizi::tuner {
 
 void Faults::Add(int line, const std::string& what, const std::string& mend) {
-  faults_.emplace_back(line, what + (mend.empty() ? "" : "; " + mend));
+  faults_.emplace(line, what + (mend.empty() ? "" : "; " + mend));
 }
 
 void Faults::Add(int line, const std::string& where, const Status& status) {
   const std::string text = ForPeople(status);
-  faults_.emplace_back(line, where.empty() ? text : where + ": " + text);
+  faults_.emplace(line, where.empty() ? text : where + ": " + text);
 }
 
 Status Faults::ToStatus() const {
-  std::vector<std::pair<int, std::string>> sorted = faults_;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> lines;
-  for (const auto& [line, text] : sorted) {
+  for (const auto& [line, text] : faults_) {
     lines.push_back(file_ + ":" + std::to_string(line) + ": " + text);
   }
   return Error(StatusCode::kInvalidArgument, Joined(lines, "\n"), {"BAD_SWEEP_FILE", file_, ""});

@@ -28,7 +28,7 @@ class Faults {
 
  private:
   std::string file_;
-  std::vector<std::pair<int, std::string>> faults_;
+  std::multimap<int, std::string> faults_;  // By line; those of one line as they were found.
 };
 
 struct SweepReader {

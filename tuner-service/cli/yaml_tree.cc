@@ -84,7 +84,7 @@ class Converter {
           "remove one of the two (the other is at line " + std::to_string(there->line) + ")");
     }
     const int line = name.line;
-    node.entries.emplace_back(std::move(name), TRY(Convert(value, line, depth + 1)));
+    node.entries.push_back({std::move(name), TRY(Convert(value, line, depth + 1))});
     return absl::OkStatus();
   }
 
@@ -95,7 +95,7 @@ class Converter {
     std::vector<YamlNode> bases;
     for (auto& [key, value] : node.entries) {
       if (key.text != "<<" || key.quoted) {
-        merged.entries.emplace_back(std::move(key), std::move(value));
+        merged.entries.push_back({std::move(key), std::move(value)});
       } else if (value.kind == YamlKind::kList) {
         for (YamlNode& base : value.items) bases.push_back(std::move(base));
       } else {
@@ -109,7 +109,7 @@ class Converter {
       }
       for (auto& [key, value] : base.entries) {
         if (merged.Find(key.text) == nullptr)
-          merged.entries.emplace_back(std::move(key), std::move(value));
+          merged.entries.push_back({std::move(key), std::move(value)});
       }
     }
     return merged;

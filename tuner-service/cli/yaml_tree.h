@@ -23,6 +23,8 @@ inline constexpr int kMaxYamlDepth = 64;
 
 enum class YamlKind { kNull, kScalar, kList, kMap };
 
+struct YamlEntry;
+
 struct YamlNode {
   YamlKind kind = YamlKind::kNull;
   int line = 1;         // From 1.
@@ -30,10 +32,14 @@ struct YamlNode {
   bool quoted = false;  // Or a block scalar: never read as a number.
   std::string tag;      // "float" for !!float; empty if not tagged.
   std::vector<YamlNode> items;
-  std::vector<std::pair<YamlNode, YamlNode>>
-      entries;  // Keys are scalars; merge keys (<<) are resolved.
+  std::vector<YamlEntry> entries;  // Keys are scalars; merge keys (<<) are resolved.
 
   const YamlNode* Find(const std::string& key) const;
+};
+
+struct YamlEntry {
+  YamlNode key;
+  YamlNode value;
 };
 
 // A leading byte-order mark and Windows line ends are taken as they come.
