@@ -272,6 +272,24 @@ Status Client::Check(const grpc::ClientContext& context, const grpc::Status& sta
   return protocol ? FromGrpc(status) : ExplainTransport(context, status);
 }
 
+bool IsAway(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+      return true;
+    // A connection that broke in the middle of a call; the service itself answers none of these.
+    case StatusCode::kCancelled:
+    case StatusCode::kUnknown:
+      return true;
+    case StatusCode::kResourceExhausted: {
+      const std::string code = DetailOf(status).code;
+      return code == "QUEUE_FULL" || code == "TOO_MANY_CALLS" || code == "TOO_MANY_STREAMS";
+    }
+    default:
+      return false;
+  }
+}
+
 std::string GrpcTarget(const std::string& address) {
   if (address.rfind(kUnixPrefix, 0) != 0) return address;
   constexpr char kHex[] = "0123456789ABCDEF";

@@ -55,6 +55,12 @@ class Client {
   std::string token_;
 };
 
+// No answer to this request: the service cannot be reached, does not answer in time, or is
+// overloaded (QUEUE_FULL, TOO_MANY_CALLS, TOO_MANY_STREAMS). The same request is worth a repeat.
+// Any other error is an answer, and stays what it is: also the limits that are ResourceExhausted,
+// and gRPC's own refusal of a message that is too large.
+bool IsAway(const Status& status);
+
 // An address as gRPC wants it: the path of a Unix socket percent-encoded, for gRPC takes it for a
 // URI.
 std::string GrpcTarget(const std::string& address);

@@ -171,7 +171,8 @@ class Session {
 // One line on stderr, for the person who runs the program.
 void SayLine(const std::string& line);
 
-// Worth another try: the service is away or overloaded, and not: it refuses.
-bool IsAway(const Status& status);
+// The service is away (proto/client.h), or refuses for a reason that a person can still put right
+// while the training goes on: the token, the release.
+bool MayComeBack(const Status& status);
 
 }  // namespace jizi::helper

@@ -31,21 +31,10 @@ void SayLine(const std::string& line) {
   std::fprintf(stderr, "jizi: %s\n", line.c_str());
 }
 
-bool IsAway(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kUnavailable:
-    case StatusCode::kDeadlineExceeded:
-    case StatusCode::kCancelled:
-    case StatusCode::kAborted:
-    case StatusCode::kResourceExhausted:
-    case StatusCode::kUnknown:
-    // A token or a release that a person can still put right, while the training goes on.
-    case StatusCode::kUnauthenticated:
-    case StatusCode::kPermissionDenied:
-      return true;
-    default:
-      return DetailOf(status).code == "VERSION_MISMATCH";
-  }
+bool MayComeBack(const Status& status) {
+  return IsAway(status) || status.code() == StatusCode::kUnauthenticated ||
+         status.code() == StatusCode::kPermissionDenied ||
+         DetailOf(status).code == "VERSION_MISMATCH";
 }
 
 void Session::Say(const std::string& line) {
@@ -240,7 +229,7 @@ void Session::OnRenewal(const StatusOr<v1::RenewResponse>& response) {
   renewing_ = false;
   if (lost_) return;
   if (!response.ok()) {
-    if (IsAway(response.status()) || response.status().code() == StatusCode::kInternal) {
+    if (MayComeBack(response.status()) || response.status().code() == StatusCode::kInternal) {
       return Away(response.status());
     }
     return Lose(response.status());
@@ -259,7 +248,7 @@ void Session::OnAttach(const StatusOr<v1::AttachResponse>& response) {
   in_flight_ = false;
   if (!response.ok()) {
     const bool wait =
-        IsAway(response.status()) || response.status().code() == StatusCode::kInternal;
+        MayComeBack(response.status()) || response.status().code() == StatusCode::kInternal;
     return wait ? Away(response.status()) : Lose(response.status());
   }
   if (response->held_size() != 1 || response->next_sequence_size() != 1) {
@@ -306,7 +295,7 @@ void Session::OnError(const Status& status) {
   if (lost_ || sealed_.empty()) return;
   Sealed& front = sealed_.front();
   const bool internal = status.code() == StatusCode::kInternal;
-  if (IsAway(status) || (internal && ++front.refusals < kMaxInternal)) return Away(status);
+  if (MayComeBack(status) || (internal && ++front.refusals < kMaxInternal)) return Away(status);
   const std::string code = DetailOf(status).code;
   if ((code == "SEQUENCE_GAP" || code == "SEQUENCE_REUSED") && ++front.refusals < kMaxInternal) {
     // Its number is another's, or the service went back to an older file: ask where it stands.

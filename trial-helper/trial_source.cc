@@ -105,7 +105,7 @@ StatusOr<v1::AttachResponse> TrialSource::AttachTo(const v1::Lease& lease, Stead
   while (true) {
     StatusOr<v1::AttachResponse> response =
         client_->Call(&v1::TuneService::Stub::Attach, request, kAttachDeadline);
-    if (response.ok() || !IsAway(response.status())) return response;
+    if (response.ok() || !MayComeBack(response.status())) return response;
     if (!Sleep(kBetweenTries, deadline)) return response;
   }
 }
@@ -126,7 +126,7 @@ std::optional<Assigned> TrialSource::First() {
   session.capabilities = capabilities_;
 
   const StatusOr<v1::AttachResponse> attached = AttachTo(*env_.lease, After(waits_.first));
-  if (!attached.ok() && IsAway(attached.status())) {
+  if (!attached.ok() && MayComeBack(attached.status())) {
     SayLine("the service is away (" + ForPeople(attached.status()) +
             "); the trial starts without it");
     return assigned;
@@ -198,7 +198,7 @@ StatusOr<v1::SuggestResponse> TrialSource::Suggest() {
       client_->Call(&v1::TuneService::Stub::Suggest, request, kSuggestDeadline);
   if (answer.ok()) {
     ++*worker_sequence_;
-  } else if (!IsAway(answer.status())) {
+  } else if (!MayComeBack(answer.status())) {
     worker_sequence_.reset();  // Perhaps the number was another's: ask where it stands.
   }
   return answer;
@@ -217,7 +217,7 @@ std::optional<Assigned> TrialSource::Accept(const v1::Assignment& assignment) {
   if (assignment.lease_s() > 0) session.lease_s = assignment.lease_s();
   // Says what this program can do. If the service goes away just now, the session says it later.
   const auto attached = AttachTo(assignment.lease(), After(waits_.first));
-  if (!attached.ok() && !IsAway(attached.status())) {
+  if (!attached.ok() && !MayComeBack(attached.status())) {
     SayLine(ForPeople(attached.status()));
     return std::nullopt;
   }
@@ -244,7 +244,7 @@ std::optional<Assigned> TrialSource::Suggested() {
       ++given_up;
     } else if (answer.ok()) {
       wait = std::max(wait, duration<double>(answer->wait().retry_after_s()));
-    } else if (!IsAway(answer.status()) && ++refused > 1) {
+    } else if (!MayComeBack(answer.status()) && ++refused > 1) {
       SayLine("no trial: " + ForPeople(answer.status()));
       return std::nullopt;
     }

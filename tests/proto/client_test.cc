@@ -68,6 +68,27 @@ TEST(ClientTest, ErrorsFitInTheMetadataThatStandardClientsTake) {
   EXPECT_EQ(rich.message(), "a??");
 }
 
+TEST(ClientTest, AwayIsWhatNobodyAnswered) {
+  const auto away = [](StatusCode kind, const char* code) {
+    return IsAway(FromGrpc(ToGrpc(Error(kind, "so it is", {code, "", ""}))));
+  };
+  EXPECT_TRUE(away(StatusCode::kUnavailable, "STORE_FULL"));
+  EXPECT_TRUE(away(StatusCode::kDeadlineExceeded, "TIMEOUT"));
+  for (const char* code : {"QUEUE_FULL", "TOO_MANY_CALLS", "TOO_MANY_STREAMS"}) {
+    EXPECT_TRUE(away(StatusCode::kResourceExhausted, code)) << code;
+  }
+  for (const char* code : {"TOO_MANY_CHECKPOINTS", "TOO_MANY_TRIALS", "TOO_MANY_WORKERS",
+                           "TOO_MANY_ATTRIBUTES", "ATTRIBUTE_TOO_LONG", ""}) {
+    EXPECT_FALSE(away(StatusCode::kResourceExhausted, code)) << code;
+  }
+  // gRPC's own words for a message above the limit: it never becomes smaller.
+  EXPECT_FALSE(IsAway(FromGrpc(
+      grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "Received message larger than max"))));
+  EXPECT_FALSE(away(StatusCode::kFailedPrecondition, "LEASE_LOST"));
+  EXPECT_FALSE(away(StatusCode::kInternal, "INTERNAL"));
+  EXPECT_FALSE(IsAway(absl::OkStatus()));
+}
+
 TEST(ClientTest, ForeignDetailsAreIgnored) {
   const Status status =
       FromGrpc(grpc::Status(grpc::StatusCode::NOT_FOUND, "no", "\x01\x02garbage"));
