@@ -213,7 +213,8 @@ TEST(SweepFile, TheKeyJizi) {
            "metric: {name: loss}\n"
            "jizi:\n  workers: 3\n  resources: {gpus: 2, threads: 4, gpu_ids: [3, 5]}\n  ranks: 2\n "
            " retries: 1\n  seed: 7\n"
-           "  time_limit: 1h30m\n  grace: 5s\n  wall_clock: 2d\n  reuse: true\n  sampler: sobol\n"
+           "  time_limit: 1h30m\n  grace: 5s\n  wall_clock: 2d\n  reuse: true\n  lease: 90s\n  "
+           "sampler: sobol\n"
            "  objective: {mean_of_last: 5}\n  environment: {NCCL_DEBUG: WARN, N: 3}\n"
            "  when: {momentum: {optimizer: [sgd]}}\n  defaults: {lr: 0.01, optimizer: adam}\n"));
   EXPECT_EQ(sweep.workers, 3);
@@ -225,6 +226,8 @@ TEST(SweepFile, TheKeyJizi) {
   EXPECT_EQ(sweep.study.seed, 7u);
   EXPECT_EQ(sweep.launch.time_limit->count(), 5400);
   EXPECT_EQ(sweep.launch.grace.count(), 5);
+  EXPECT_EQ(sweep.lease.count(), 90);
+  EXPECT_EQ(Parsed(With("  x: {value: 1}\n")).lease.count(), 60);
   EXPECT_EQ(sweep.study.budget.wall_clock->count(), 172800);
   EXPECT_TRUE(sweep.launch.reuse_process);
   EXPECT_EQ(sweep.study.settings_json, "{\"sampler\":\"sobol\"}");
@@ -305,6 +308,8 @@ TEST(SweepFile, FaultsNameLineAndMend) {
       {"program: t.py\nmethod: random\njizi: {timeout: 3h}\nparameters: {x: {value: 1}}\n",
        "sweep.yaml:3: jizi: `timeout` is not a key here; `time_limit` is for one trial, "
        "`wall_clock` for the whole study"},
+      {"program: t.py\nmethod: random\njizi: {lease: 0.5s}\nparameters: {x: {value: 1}}\n",
+       "sweep.yaml:3: jizi: lease is 0.5s; it may be 1s to 7d; 60s is usual"},
       {"program: t.py\nmethod: random\nmetric: {name: a}\njizi: {objective: {kind: time_to_target, "
        "threshold: 0.9}}\nparameters: {x: "
        "{value: 1}}\n",

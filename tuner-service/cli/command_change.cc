@@ -30,7 +30,7 @@ Status Enqueue(const QueryOptions& options, const std::vector<std::string>& assi
   request.set_request_id(RandomHex(16));
   for (const auto& [name, value] : params) (*request.mutable_params())[name] = ToWire(value);
   const auto response =
-      TRY(connection.client->Call(&v1::TuneService::Stub::EnqueueTrial, request, kCallDeadline));
+      TRY(connection.client->Call(&v1::TuneService::Stub::EnqueueTrial, request, kCommandDeadline));
   Tell(options, response.trial(),
        "trial " + std::to_string(response.trial().id()) +
            " is queued: " + ShowParams(study.spec(), response.trial()));
@@ -44,7 +44,7 @@ Status Retry(const QueryOptions& options, const std::vector<int64_t>& trials) {
   request.set_request_id(RandomHex(16));
   for (const int64_t trial : trials) request.add_trials(trial);
   const auto response =
-      TRY(connection.client->Call(&v1::TuneService::Stub::RetryTrials, request, kCallDeadline));
+      TRY(connection.client->Call(&v1::TuneService::Stub::RetryTrials, request, kCommandDeadline));
   std::vector<std::string> queued;
   for (const int64_t trial : response.queued()) queued.push_back(std::to_string(trial));
   Tell(options, response,
@@ -59,8 +59,8 @@ Status SetState(const QueryOptions& options, StudyAction action) {
   request.set_state(action == StudyAction::kPause    ? v1::STUDY_STATE_PAUSED
                     : action == StudyAction::kResume ? v1::STUDY_STATE_ACTIVE
                                                      : v1::STUDY_STATE_STOPPED);
-  const auto response =
-      TRY(connection.client->Call(&v1::TuneService::Stub::SetStudyState, request, kCallDeadline));
+  const auto response = TRY(
+      connection.client->Call(&v1::TuneService::Stub::SetStudyState, request, kCommandDeadline));
   std::string text = Shown(options.study) + " is " + StateName(response.study().state());
   if (!response.study().state_why().empty()) text += ": " + Fit(response.study().state_why(), 300);
   Tell(options, response.study(), text);
@@ -72,7 +72,7 @@ Status Delete(const QueryOptions& options) {
   v1::DeleteStudyRequest request;
   request.set_study(options.study);
   const auto response =
-      TRY(connection.client->Call(&v1::TuneService::Stub::DeleteStudy, request, kCallDeadline));
+      TRY(connection.client->Call(&v1::TuneService::Stub::DeleteStudy, request, kCommandDeadline));
   Tell(options, response,
        Shown(options.study) + " is deleted; its trials' folders are left where they are");
   return absl::OkStatus();

@@ -16,7 +16,7 @@ constexpr int kMostPages = 10'000;  // A server that never ends its pages is not
 StatusOr<v1::Study> GetStudy(Client& client, const std::string& study) {
   v1::GetStudyRequest request;
   request.set_study(study);
-  auto response = TRY(client.Call(&v1::TuneService::Stub::GetStudy, request, kCallDeadline));
+  auto response = TRY(client.Call(&v1::TuneService::Stub::GetStudy, request, kCommandDeadline));
   return std::move(*response.mutable_study());
 }
 
@@ -25,7 +25,8 @@ StatusOr<std::vector<v1::Study>> AllStudies(Client& client) {
   v1::ListStudiesRequest request;
   request.set_page_size(kPage);
   for (int page = 0; page < kMostPages; ++page) {
-    auto response = TRY(client.Call(&v1::TuneService::Stub::ListStudies, request, kCallDeadline));
+    auto response =
+        TRY(client.Call(&v1::TuneService::Stub::ListStudies, request, kCommandDeadline));
     for (v1::Study& study : *response.mutable_studies()) studies.push_back(std::move(study));
     if (response.next_page_token().empty()) break;
     request.set_page_token(response.next_page_token());
@@ -39,7 +40,7 @@ StatusOr<std::vector<v1::Trial>> AllTrials(Client& client, v1::ListTrialsRequest
   for (int page = 0; page < kMostPages; ++page) {
     const int64_t left = limit == 0 ? kPage : limit - static_cast<int64_t>(trials.size());
     request.set_page_size(static_cast<int32_t>(std::min<int64_t>(kPage, left)));
-    auto response = TRY(client.Call(&v1::TuneService::Stub::ListTrials, request, kCallDeadline));
+    auto response = TRY(client.Call(&v1::TuneService::Stub::ListTrials, request, kCommandDeadline));
     for (v1::Trial& trial : *response.mutable_trials()) trials.push_back(std::move(trial));
     const bool enough = limit != 0 && static_cast<int64_t>(trials.size()) >= limit;
     if (enough || response.next_page_token().empty()) break;
@@ -53,10 +54,10 @@ StatusOr<v1::Trial> WholeTrial(Client& client, const std::string& study, int64_t
   request.set_study(study);
   request.set_trial(trial);
   request.set_max_measurements(kMeasurementPage);
-  auto whole = TRY(client.Call(&v1::TuneService::Stub::GetTrial, request, kCallDeadline));
+  auto whole = TRY(client.Call(&v1::TuneService::Stub::GetTrial, request, kCommandDeadline));
   while (whole.trial().measurements_size() < whole.trial().measurement_count()) {
     request.set_skip_measurements(whole.trial().measurements_size());
-    auto more = TRY(client.Call(&v1::TuneService::Stub::GetTrial, request, kCallDeadline));
+    auto more = TRY(client.Call(&v1::TuneService::Stub::GetTrial, request, kCommandDeadline));
     if (more.trial().measurements_size() == 0) break;  // They became fewer: a roll-back.
     for (v1::Measurement& measurement : *more.mutable_trial()->mutable_measurements()) {
       *whole.mutable_trial()->add_measurements() = std::move(measurement);

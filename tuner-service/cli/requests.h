@@ -10,7 +10,7 @@
 
 namespace jizi::tuner {
 
-inline constexpr std::chrono::milliseconds kCallDeadline{30'000};
+inline constexpr std::chrono::milliseconds kCommandDeadline{30'000};
 
 StatusOr<v1::Study> GetStudy(Client& client, const std::string& study);
 StatusOr<std::vector<v1::Study>> AllStudies(Client& client);

@@ -49,7 +49,7 @@ StatusOr<v1::Study> CreateStudy(Client& client, const Sweep& sweep, bool resume)
   *request.mutable_spec() = ToWire(sweep.study);
   request.set_request_id(RandomHex(16));
   request.set_resume(resume);
-  auto response = TRY(client.Call(&v1::TuneService::Stub::CreateStudy, request, kCallDeadline));
+  auto response = TRY(client.Call(&v1::TuneService::Stub::CreateStudy, request, kCommandDeadline));
   // The request ids are fixed, so that a run that was killed in between enqueues them once.
   for (size_t i = 0; i < sweep.first_trials.size(); ++i) {
     if (response.study().state() != v1::STUDY_STATE_ACTIVE) break;
@@ -58,7 +58,7 @@ StatusOr<v1::Study> CreateStudy(Client& client, const Sweep& sweep, bool resume)
     enqueue.set_request_id("jizi-defaults-" + std::to_string(i));
     for (const auto& [name, value] : sweep.first_trials[i])
       (*enqueue.mutable_params())[name] = ToWire(value);
-    TRY(client.Call(&v1::TuneService::Stub::EnqueueTrial, enqueue, kCallDeadline));
+    TRY(client.Call(&v1::TuneService::Stub::EnqueueTrial, enqueue, kCommandDeadline));
   }
   return std::move(*response.mutable_study());
 }
@@ -80,6 +80,7 @@ class Session {
     worker_options.launch = sweep_.launch;
     worker_options.slots = options_.slots;
     worker_options.folder = options_.trials_folder;
+    worker_options.lease_s = sweep_.lease.count();
     worker_options.prefix = options_.worker_prefix;
     worker_options.note = [this](const std::string& note) { notes_.Add(note); };
     StudyWatcher watcher(client_, sweep_.study.name);

@@ -3,6 +3,7 @@
 // `jizi:`. Fails: InvalidArgument with file, line, what is wrong and the mend (the nearest right
 // name); all faults of the file at once. Threads: pure but for reading the file.
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct SweepNote {  // Something accepted that a person should know: an unknown 
 struct Sweep {
   StudySpec study;
   Launch launch;
-  int workers = 1;                   // `jizi: {workers: N}`.
+  int workers = 1;                          // `jizi: {workers: N}`.
+  std::chrono::duration<double> lease{60};  // `jizi: {lease: 60s}`: of an attempt that is silent.
   std::vector<Params> first_trials;  // `jizi: {defaults: ...}`: enqueued when the study is created.
   std::vector<SweepNote> notes;
 };

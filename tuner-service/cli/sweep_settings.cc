@@ -12,8 +12,8 @@ namespace jizi::tuner {
 namespace {
 
 const std::vector<std::string> kOurKeys = {
-    "workers",   "resources",  "ranks", "retries",    "seed",  "when",       "defaults",
-    "objective", "time_limit", "grace", "wall_clock", "reuse", "environment"};
+    "workers",   "resources",  "ranks", "retries",    "seed",  "when",        "defaults",
+    "objective", "time_limit", "grace", "wall_clock", "reuse", "environment", "lease"};
 
 ParameterSpec* FindSpec(Space& space, const std::string& name) {
   for (ParameterSpec& spec : space.parameters) {
@@ -195,6 +195,20 @@ void ReadEnvironment(const YamlNode& node, SweepReader& reader) {
   }
 }
 
+// A shorter one would be lost between two renewals, a longer one is refused by the service.
+void ReadLease(const YamlNode& node, SweepReader& reader) {
+  constexpr Seconds kShortest{1};
+  constexpr Seconds kLongest{7 * 86400.0};
+  const auto lease = reader.Duration(node, "jizi: lease");
+  if (!lease) return;
+  if (*lease < kShortest || *lease > kLongest) {
+    reader.faults.Add(node.line, "jizi: lease is " + ShowDuration(*lease),
+                      "it may be 1s to 7d; 60s is usual");
+    return;
+  }
+  reader.sweep.lease = *lease;
+}
+
 void ReadOurs(const YamlNode& node, SweepReader& reader) {
   Sweep& sweep = reader.sweep;
   const auto integer = [&](const char* key, int64_t min, int64_t max, int64_t by_default) {
@@ -212,6 +226,7 @@ void ReadOurs(const YamlNode& node, SweepReader& reader) {
   sweep.study.retries.max_retries = static_cast<int>(integer("retries", 0, 1000, 0));
   sweep.study.seed = static_cast<uint64_t>(integer("seed", 0, INT64_MAX, 0));
   sweep.launch.time_limit = duration("time_limit");
+  if (const YamlNode* value = node.Find("lease")) ReadLease(*value, reader);
   sweep.launch.grace = duration("grace").value_or(sweep.launch.grace);
   sweep.study.budget.wall_clock = duration("wall_clock");
   if (const YamlNode* value = node.Find("reuse")) {
