@@ -1,29 +1,24 @@
 #include "trial-helper/outbox.h"
 
 #include <fcntl.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
-#include <google/protobuf/util/delimited_message_util.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "proto/outbox_file.h"
 
 namespace jizi::helper {
 
 OutboxContent ReadOutbox(const std::string& path) {
   OutboxContent content;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return content;
-  google::protobuf::io::FileInputStream file(fd);
-  v1::ReportRequest request;
-  while (google::protobuf::util::ParseDelimitedFromZeroCopyStream(&request, &file, nullptr)) {
-    content.requests.push_back(request);
-    content.whole_bytes = file.ByteCount();
-    request.Clear();
-  }
-  content.torn = lseek(fd, 0, SEEK_END) != content.whole_bytes;
-  close(fd);
+  const auto end = ForEachReport(path, [&](v1::ReportRequest request) {
+    content.requests.push_back(std::move(request));
+    return absl::OkStatus();
+  });
+  content.whole_bytes = end->whole_bytes;
+  content.torn = end->torn;
   return content;
 }
 
@@ -48,14 +43,7 @@ bool Outbox::Open() {
 
 // Appends after bytes_; a failure leaves at most a torn tail, which the next write overwrites.
 bool Outbox::Write(const std::vector<const v1::ReportRequest*>& requests) {
-  std::string text;
-  {
-    google::protobuf::io::StringOutputStream stream(&text);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    for (const v1::ReportRequest* request : requests) {
-      google::protobuf::util::SerializeDelimitedToCodedStream(*request, &coded);
-    }
-  }
+  const std::string text = OutboxBytes(requests);
   size_t written = 0;
   while (written < text.size()) {
     const ssize_t n = pwrite(fd_, text.data() + written, text.size() - written,

@@ -1,11 +1,6 @@
 #pragma once
-// outbox.h - the file JIZI_OUTBOX: reports that the service has not acknowledged, safe from kill
-// -9. Format: jizi.v1.ReportRequest messages, each after its length as a varint (protobuf's
-// delimited format), appended and fsynced, each with its lease and sequence. A torn tail (the
-// program was killed while it wrote) is left out by a reader. Entries whose sequence is below what
-// Attach answers for their attempt were acknowledged: the reader skips them. The first one left may
-// stand above it, when the registration of a checkpoint was in flight at the end: then none of what
-// follows was ever sent, and the reader numbers it anew from there.
+// outbox.h - a program's side of the file JIZI_OUTBOX (proto/outbox_file.h has its format): reports
+// that the service has not acknowledged, appended and fsynced, safe from kill -9.
 // Fails: Append and Replace return false with errno's text in error(); the file then still holds
 // what it held.
 // Threads: one at a time.   Cost: one write and one fsync a call.
