@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Arrows point down only (docs/design.md): reads every #include and the link graph, and fails on one that points up.
+Rooms share namespaces, and the linker merges two definitions of one name without a word: each name stands once (check_names).
 
 usage: layering_test.py SOURCE_DIR LINK_GRAPH      LINK_GRAPH: lines `target: library;library` written by CMake.
 """
@@ -42,7 +43,7 @@ LINKS = {
     "jizi_client": ["jizi_base", "jizi_proto"],
     "jizi_schedulers": ["jizi_base"],
     "jizi_core": ["jizi_base", "jizi_schedulers"],
-    "jizi_store": ["jizi_base", "jizi_schedulers", "jizi_core", "jizi_store_proto"],
+    "jizi_store": ["jizi_base", "jizi_schedulers", "jizi_core", "jizi_store_events", "jizi_store_proto"],
     "jizi_engine": ["jizi_base", "jizi_schedulers", "jizi_core", "jizi_store"],
     "jizi_rpc": ["jizi_base", "jizi_schedulers", "jizi_core", "jizi_store", "jizi_engine", "jizi_proto", "jizi_client"],
     "jizi_workers": ["jizi_base", "jizi_proto", "jizi_client"],
@@ -93,6 +94,69 @@ def check_includes(root):
     return faults
 
 
+# At namespace scope (clang-format leaves it at column 0): what the linker would merge with a namesake of another room.
+DEFINES = re.compile(
+    r"(?:class|struct)\s+(?:[A-Z_]+\(.*\)\s+)?(\w+)(?![\w:<])(?!.*;\s*$)"  # A class; not a forward declaration, a nested one or a specialisation.
+    r"|inline constexpr\s+.*?\b(\w+)(?:\[\w*\])?\s*(?:[={].*)?;?\s*$")
+OPENS, CLOSES = re.compile(r"(?:inline )?namespace(?:\s+([\w:]+))?\s*\{\s*$"), re.compile(r"\}\s*// namespace")
+
+
+def names_of(text):
+    """(line, qualified name) of each class and inline constant that a file defines in a named namespace."""
+    scopes = []
+    for number, line in enumerate(text.splitlines(), 1):
+        code = line.split("//")[0].rstrip()
+        if CLOSES.match(line) and scopes:
+            scopes.pop()
+        elif opened := OPENS.match(code):
+            scopes.append(opened.group(1))  # None: unnamed, where names belong to their file.
+        elif scopes and None not in scopes and (found := DEFINES.match(code)):
+            yield number, "::".join([*scopes, found.group(1) or found.group(2)])
+
+
+def check_names(root):
+    faults, first, seen = [], {}, 0
+    for file in sorted(root.rglob("*")):
+        path = file.relative_to(root).as_posix()
+        if file.suffix not in (".h", ".cc") or room_of(path) is None:
+            continue
+        for number, name in names_of(file.read_text(errors="replace")):
+            seen += 1
+            where = f"{path}:{number}"
+            if name in first:
+                faults.append(f"{where}: {name} is defined in {first[name]} too: the linker takes either for both; rename one")
+            first.setdefault(name, where)
+    if seen < 50:
+        faults.append(f"only {seen} names found under {root}: the test looks in the wrong place")
+    return faults
+
+
+def check_the_check():
+    """What check_names must see, and what it must leave alone."""
+    text = """
+namespace a::b {
+inline constexpr std::chrono::milliseconds kOne{5000};
+inline constexpr char kTwo[] = "x";
+inline constexpr std::string_view kLong =
+    "x";
+class Forward;
+class CAPABILITY("mutex") Three final : public Base {
+  class Nested {};
+};
+struct Four {
+template <typename T>
+class Five {
+class Three::Inner : public X {
+namespace {
+struct Hidden {
+}  // namespace
+}  // namespace a::b
+"""
+    names = [name for _, name in names_of(text)]
+    expected = ["a::b::" + word for word in ("kOne", "kTwo", "kLong", "Three", "Four", "Five")]
+    return [] if names == expected else [f"names_of sees {names}, not {expected}"]
+
+
 def check_links(graph):
     faults, seen = [], 0
     for line in pathlib.Path(graph).read_text().splitlines():
@@ -109,7 +173,8 @@ def check_links(graph):
 
 
 def main():
-    faults = check_includes(pathlib.Path(sys.argv[1])) + check_links(sys.argv[2])
+    root = pathlib.Path(sys.argv[1])
+    faults = check_includes(root) + check_the_check() + check_names(root) + check_links(sys.argv[2])
     print("\n".join(faults) if faults else "every arrow points down")
     sys.exit(bool(faults))
 

@@ -158,11 +158,11 @@ TEST_F(ExecutorTest, EachSlotItsOwnGpus) {
   Make(options);
   Run("echo $CUDA_VISIBLE_DEVICES", 1);
   EXPECT_EQ(Out(), "2,3\n");
-  options.gpu_ids = {"GPU-a", "GPU-b", "GPU-c", "GPU-d"};
+  options.gpu_ids.emplace({"GPU-a", "GPU-b", "GPU-c", "GPU-d"});
   Make(options);
   Run("echo $CUDA_VISIBLE_DEVICES", 0);
   EXPECT_EQ(Out(), "2,3\nGPU-a,GPU-b\n");
-  options.gpu_ids.pop_back();
+  options.gpu_ids->pop_back();
   EXPECT_EQ(DetailOf(LocalExecutor::Create(options, *supervisor_).status()).code, "TOO_FEW_GPUS");
 }
 

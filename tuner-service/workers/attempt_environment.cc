@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <sstream>
 #include <string_view>
 
 #include "tuner-service/workers/random_hex.h"
@@ -38,6 +39,22 @@ std::string ParamsJson(const v1::Trial& trial) {
     json += (json.size() > 1 ? ", " : "") + ToJsonText(key) + ": " + ToJsonText(value);
   }
   return json + "}";
+}
+
+std::optional<std::vector<std::string>> GpuIds(const Launch& launch) {
+  if (!launch.gpu_ids.empty()) return launch.gpu_ids;
+  std::map<std::string, std::string> variables = Inherited();
+  for (const auto& [name, value] : launch.environment) variables[name] = value;
+  const auto found = variables.find("CUDA_VISIBLE_DEVICES");
+  if (found == variables.end()) return std::nullopt;
+  std::vector<std::string> ids;
+  std::istringstream text(found->second);
+  for (std::string id; std::getline(text, id, ',');) {
+    std::erase(id, ' ');
+    if (id == "-1") break;
+    if (!id.empty()) ids.push_back(id);
+  }
+  return ids;
 }
 
 std::map<std::string, std::string> AttemptEnvironment(const WorkerOptions& options,

@@ -7,9 +7,12 @@
 // Threads: reads `environ`, which nobody may change meanwhile.
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "jizi/v1/tune_service.pb.h"
+#include "tuner-service/workers/launch.h"
 #include "tuner-service/workers/worker.h"
 
 namespace jizi::tuner {
@@ -25,6 +28,11 @@ struct AttemptPlace {
 std::map<std::string, std::string> AttemptEnvironment(const WorkerOptions& options,
                                                       const v1::Assignment& assignment,
                                                       const AttemptPlace& place);
+
+// Which GPUs a worker may hand out to its slots: those that the sweep file names, else those of
+// CUDA_VISIBLE_DEVICES of the sweep's `env` or of the worker's own environment, up to the first
+// "-1" as CUDA reads it. Unset: nobody says.
+std::optional<std::vector<std::string>> GpuIds(const Launch& launch);
 
 // The trial's parameters as one JSON object, names sorted: JIZI_PARAMS.
 std::string ParamsJson(const v1::Trial& trial);

@@ -1,7 +1,8 @@
 #pragma once
 // executor.h - the seam for ways to run one trial's processes: on this machine (local_executor.h),
 // later through Slurm. An executor knows nothing of studies, leases or the service.
-// Fails: Start: InvalidArgument with the reason when the program cannot be started.
+// Fails: Start: InvalidArgument with the reason when the program cannot be started; Unavailable
+// when this executor can start nothing any more.
 // Threads: every method from any; events come on a thread of the executor's and must be short.
 
 #include <chrono>
@@ -27,6 +28,7 @@ struct JobEnd {
   int exit_code = -1;  // Of the rank that ended the job: the first that failed, else rank 0.
   int signal = 0;
   int rank = 0;
+  bool lost = false;  // Whoever looked after its processes was killed: no fault of the program's.
   std::string error_tail;  // The last lines that this rank wrote to stderr: 20, 4 KiB at most.
 
   bool succeeded() const { return exit_code == 0 && signal == 0; }

@@ -23,7 +23,8 @@ struct Launch {
                        // is the trial's own).
   int ranks = 1;       // Processes a trial.
   int gpus_per_trial = 0;            // Each slot its own CUDA_VISIBLE_DEVICES.
-  std::vector<std::string> gpu_ids;  // To hand out; empty: 0, 1, 2, ...
+  std::vector<std::string> gpu_ids;  // To hand out; empty: those of CUDA_VISIBLE_DEVICES of `env`
+                                     // or of the worker; without it 0, 1, 2, ...
   int threads = 1;                   // OMP_NUM_THREADS of a rank.
   std::optional<std::chrono::duration<double>> time_limit;  // Wall clock of a trial's attempt.
   std::chrono::duration<double> grace{10};                  // Between SIGTERM and SIGKILL.

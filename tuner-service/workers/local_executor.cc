@@ -1,13 +1,11 @@
 #include "tuner-service/workers/local_executor.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -25,14 +23,8 @@ using std::chrono::steady_clock;
 constexpr int kMaxRestarts = 3;
 constexpr std::chrono::seconds kClashWindow{60};
 constexpr std::chrono::seconds kLongestKill{30};  // A process in an endless system call is left.
-constexpr size_t kChunk = 64u << 10;
 constexpr int kChunksAtOnce = 4;  // So that one that prints gigabytes does not starve the others.
 constexpr int kDrainChunks = 32;  // After the end: more than a pipe holds.
-
-Status CannotPipe() {
-  return Error(StatusCode::kInternal, std::string("cannot make a pipe: ") + strerror(errno),
-               {"OUT_OF_DESCRIPTORS", "", "raise `ulimit -n` or use fewer slots"});
-}
 
 }  // namespace
 
@@ -103,25 +95,18 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
     [[maybe_unused]] const ssize_t written = write(wake_, &one, sizeof one);
   }
 
-  std::map<std::string, std::string> EnvironmentOf(const LocalJobState& job, int rank) const {
+  // With the slot's own GPUs.
+  std::map<std::string, std::string> EnvironmentOf(const LocalJobState& job) const {
     std::map<std::string, std::string> environment = job.spec.environment;
-    if (options_.gpus_per_slot > 0) {
-      std::string ids;
-      for (int i = 0; i < options_.gpus_per_slot; ++i) {
-        const int index = job.spec.slot * options_.gpus_per_slot + i;
-        if (i > 0) ids += ",";
-        ids += options_.gpu_ids.empty() ? std::to_string(index)
-                                        : options_.gpu_ids[static_cast<size_t>(index)];
-      }
-      environment["CUDA_VISIBLE_DEVICES"] = ids;
+    if (options_.gpus_per_slot == 0) return environment;
+    std::string ids;
+    for (int i = 0; i < options_.gpus_per_slot; ++i) {
+      const int index = job.spec.slot * options_.gpus_per_slot + i;
+      if (i > 0) ids += ",";
+      ids += options_.gpu_ids ? (*options_.gpu_ids)[static_cast<size_t>(index)]
+                              : std::to_string(index);
     }
-    if (options_.ranks > 1) {
-      environment["RANK"] = environment["LOCAL_RANK"] = std::to_string(rank);
-      environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = std::to_string(options_.ranks);
-      environment["GROUP_RANK"] = "0";
-      environment["MASTER_ADDR"] = "127.0.0.1";
-      environment["MASTER_PORT"] = std::to_string(job.master_port);
-    }
+    environment["CUDA_VISIBLE_DEVICES"] = ids;
     return environment;
   }
 
@@ -163,25 +148,14 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
   Status StartRank(const State& job, int rank, int generation) {
     ProcessSpec spec;
     spec.argv = job->spec.argv;
-    spec.environment = EnvironmentOf(*job, rank);
+    spec.environment = EnvironmentOf(*job);
+    for (const auto& [name, value] :
+         RankVariables({.rank = rank, .ranks = options_.ranks, .master_port = job->master_port}))
+      spec.environment[name] = value;
     spec.folder = job->spec.folder;
-    const std::string suffix = rank == 0 ? ".log" : "." + std::to_string(rank) + ".log";
-    JobRank& state = job->ranks[static_cast<size_t>(rank)];
-    int writers[2] = {-1, -1};
-    for (int i = 0; i < 2; ++i) {
-      int ends[2];
-      if (pipe2(ends, O_CLOEXEC) != 0) {
-        const Status failed = CannotPipe();
-        if (i == 1) close(writers[0]);
-        return failed;
-      }
-      fcntl(ends[0], F_SETFL, O_NONBLOCK);
-      state.streams[i].pipe = ends[0];
-      state.streams[i].name = (i == 0 ? "stdout" : "stderr") + suffix;
-      writers[i] = ends[1];
-    }
-    spec.stdout_fd = writers[0];
-    spec.stderr_fd = writers[1];
+    const RankWriters writers = TRY(OpenPipes(job->ranks[static_cast<size_t>(rank)], rank));
+    spec.stdout_fd = writers.stdout_fd;
+    spec.stderr_fd = writers.stderr_fd;
     const StatusOr<Supervisor::ProcessId> process =
         supervisor_.Start(spec, [core = weak_from_this(), job, rank, generation](ProcessEnd end) {
           const auto alive = core.lock();
@@ -190,8 +164,8 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
             if (generation == job->restarts) raw->RankEnded(job, rank, end);
           });
         });
-    close(writers[0]);
-    close(writers[1]);
+    close(writers.stdout_fd);
+    close(writers.stderr_fd);
     if (!process.ok()) return process.status();
     MutexLock lock(job->mutex);
     job->processes.push_back(*process);
@@ -226,7 +200,7 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
       poll(waits.data(), waits.size(), EndStragglers());
       for (size_t i = 0; i < owners.size(); ++i) {
         if (waits[i + 1].revents != 0) {
-          ReadSome(*owners[i].first, *owners[i].second, kChunksAtOnce);
+          ReadSome(*owners[i].first, *owners[i].second, chunk_, kChunksAtOnce);
         }
       }
       if (waits[0].revents != 0) RunTasks();
@@ -251,57 +225,13 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
     for (const auto& [rank, end] : std::exchange(job->early_ends, {})) RankEnded(job, rank, end);
   }
 
-  static void OpenFiles(LocalJobState& job) {
-    for (JobRank& rank : job.ranks) {
-      for (JobStream& stream : rank.streams) {
-        stream.file.reset();  // Before the new one: it may be the same path.
-        stream.file =
-            std::make_unique<OutputFile>(job.folder + "/" + stream.name, job.output_cap_bytes);
-      }
-    }
-  }
-
-  static void ClosePipes(JobRank& rank) {
-    for (JobStream& stream : rank.streams) {
-      if (stream.pipe >= 0) close(stream.pipe);
-      stream.pipe = -1;
-    }
-  }
-
-  void ReadSome(LocalJobState& job, JobStream& stream, int chunks) {
-    for (int i = 0; i < chunks && stream.pipe >= 0; ++i) {
-      const ssize_t got = read(stream.pipe, chunk_, sizeof chunk_);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return;  // Nothing more for now.
-      if (got == 0) {
-        close(stream.pipe);
-        stream.pipe = -1;
-        return;
-      }
-      const std::string_view text(chunk_, static_cast<size_t>(got));
-      if (stream.file) stream.file->Append(text);
-      stream.tail.Append(text);
-      if (&stream == &job.ranks[0].streams[0]) {
-        stream.lines.Append(text, [&](std::string line) { TellLine(job, std::move(line)); });
-      }
-    }
-  }
-
-  static void TellLine(LocalJobState& job, std::string line) {
-    {
-      MutexLock lock(job.mutex);
-      if (job.silent) return;
-    }
-    if (job.events.on_line) job.events.on_line(std::move(line));
-  }
-
   void RankEnded(const State& job, int rank, ProcessEnd end) {
     if (!job->adopted) {
       job->early_ends.emplace_back(rank, end);
       return;
     }
     JobRank& state = job->ranks[static_cast<size_t>(rank)];
-    for (JobStream& stream : state.streams) ReadSome(*job, stream, kDrainChunks);
+    for (JobStream& stream : state.streams) ReadSome(*job, stream, chunk_, kDrainChunks);
     ClosePipes(state);
     state.end = end;
     const bool failed = end.exit_code != 0 || end.signal != 0;
@@ -359,12 +289,14 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
     if (!ending && job->restarts < kMaxRestarts && LooksLikePortClash(*job) &&
         steady_clock::now() < job->started + kClashWindow) {
       ++job->restarts;
-      if (StartRanks(job).ok()) {
+      const Status started = StartRanks(job);
+      if (started.ok()) {
         OpenFiles(*job);
         return;
       }
       ++job->restarts;  // Ends of what was started of it are nobody's.
-      for (JobRank& rank : job->ranks) rank.end = ProcessEnd{};
+      const bool lost = started.code() == StatusCode::kUnavailable;
+      for (JobRank& rank : job->ranks) rank.end = ProcessEnd{.lost = lost};
     }
     job->ranks[0].streams[0].lines.Finish(
         [&](std::string line) { TellLine(*job, std::move(line)); });
@@ -394,7 +326,7 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
   // The executor's thread's own.
   bool stop_ = false;
   std::vector<State> jobs_;
-  char chunk_[kChunk];
+  std::vector<char> chunk_ = std::vector<char>(kStreamChunk);
 
   std::thread thread_;
 };
@@ -424,13 +356,15 @@ StatusOr<std::unique_ptr<LocalExecutor>> LocalExecutor::Create(LocalExecutorOpti
   }
   const auto needed =
       static_cast<size_t>(options.slots) * static_cast<size_t>(options.gpus_per_slot);
-  if (!options.gpu_ids.empty() && options.gpu_ids.size() < needed) {
+  if (options.gpu_ids && options.gpu_ids->size() < needed) {
     return Error(StatusCode::kInvalidArgument,
                  std::to_string(options.slots) + " slots of " +
                      std::to_string(options.gpus_per_slot) + " GPUs need " +
                      std::to_string(needed) + " ids, and there are " +
-                     std::to_string(options.gpu_ids.size()),
-                 {"TOO_FEW_GPUS", "gpu_ids", "lower --workers or `resources: {gpus: ...}`"});
+                     std::to_string(options.gpu_ids->size()),
+                 {"TOO_FEW_GPUS", "gpu_ids",
+                  "lower --workers or `resources: {gpus: ...}`, or name more in "
+                  "CUDA_VISIBLE_DEVICES"});
   }
   auto core = std::make_shared<Core>(std::move(options), supervisor);
   core->Run();

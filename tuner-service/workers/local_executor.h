@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,8 @@ namespace jizi::tuner {
 struct LocalExecutorOptions {
   int slots = 1;
   int ranks = 1;
-  int gpus_per_slot = 0;             // 0: CUDA_VISIBLE_DEVICES is left alone.
-  std::vector<std::string> gpu_ids;  // Empty: 0, 1, 2, ...
+  int gpus_per_slot = 0;                            // 0: CUDA_VISIBLE_DEVICES is left alone.
+  std::optional<std::vector<std::string>> gpu_ids;  // To hand out; unset: 0, 1, 2, ...
   size_t output_cap_bytes = 8u << 20;
   std::chrono::duration<double> grace{10};
 };

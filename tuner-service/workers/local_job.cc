@@ -1,18 +1,99 @@
 #include "tuner-service/workers/local_job.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 namespace jizi::tuner {
 namespace {
 
 constexpr int kPortTries = 100;
 
+Status CannotPipe() {
+  return Error(StatusCode::kInternal, std::string("cannot make a pipe: ") + strerror(errno),
+               {"OUT_OF_DESCRIPTORS", "", "raise `ulimit -n` or use fewer slots"});
+}
+
 }  // namespace
+
+std::map<std::string, std::string> RankVariables(const RankPlace& place) {
+  std::map<std::string, std::string> variables;
+  if (place.ranks < 2) return variables;
+  variables["RANK"] = variables["LOCAL_RANK"] = std::to_string(place.rank);
+  variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = std::to_string(place.ranks);
+  variables["GROUP_RANK"] = "0";
+  variables["MASTER_ADDR"] = "127.0.0.1";
+  variables["MASTER_PORT"] = std::to_string(place.master_port);
+  return variables;
+}
+
+StatusOr<RankWriters> OpenPipes(JobRank& rank, int number) {
+  const std::string suffix = number == 0 ? ".log" : "." + std::to_string(number) + ".log";
+  int writers[2] = {-1, -1};
+  for (int i = 0; i < 2; ++i) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+      const Status failed = CannotPipe();
+      if (i == 1) close(writers[0]);
+      return failed;
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    rank.streams[i].pipe = ends[0];
+    rank.streams[i].name = (i == 0 ? "stdout" : "stderr") + suffix;
+    writers[i] = ends[1];
+  }
+  return RankWriters{.stdout_fd = writers[0], .stderr_fd = writers[1]};
+}
+
+void ClosePipes(JobRank& rank) {
+  for (JobStream& stream : rank.streams) {
+    if (stream.pipe >= 0) close(stream.pipe);
+    stream.pipe = -1;
+  }
+}
+
+void OpenFiles(LocalJobState& job) {
+  for (JobRank& rank : job.ranks) {
+    for (JobStream& stream : rank.streams) {
+      stream.file.reset();  // Before the new one: it may be the same path.
+      stream.file =
+          std::make_unique<OutputFile>(job.folder + "/" + stream.name, job.output_cap_bytes);
+    }
+  }
+}
+
+void ReadSome(LocalJobState& job, JobStream& stream, std::vector<char>& chunk, int chunks) {
+  for (int i = 0; i < chunks && stream.pipe >= 0; ++i) {
+    const ssize_t got = read(stream.pipe, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return;  // Nothing more for now.
+    if (got == 0) {
+      close(stream.pipe);
+      stream.pipe = -1;
+      return;
+    }
+    const std::string_view text(chunk.data(), static_cast<size_t>(got));
+    if (stream.file) stream.file->Append(text);
+    stream.tail.Append(text);
+    if (&stream == &job.ranks[0].streams[0]) {
+      stream.lines.Append(text, [&](std::string line) { TellLine(job, std::move(line)); });
+    }
+  }
+}
+
+void TellLine(LocalJobState& job, std::string line) {
+  {
+    MutexLock lock(job.mutex);
+    if (job.silent) return;
+  }
+  if (job.events.on_line) job.events.on_line(std::move(line));
+}
 
 JobEnd EndOf(const LocalJobState& job) {
   const int rank = job.failed_rank.value_or(0);
@@ -20,6 +101,8 @@ JobEnd EndOf(const LocalJobState& job) {
   return {.exit_code = ended.end->exit_code,
           .signal = ended.end->signal,
           .rank = rank,
+          .lost = std::any_of(job.ranks.begin(), job.ranks.end(),
+                              [](const JobRank& other) { return other.end->lost; }),
           .error_tail = ended.streams[1].tail.Text()};
 }
 

@@ -1,8 +1,10 @@
 #pragma once
-// local_job.h - one job of the local executor: its ranks, their pipes and files, and how it ends.
+// local_job.h - one job of the local executor: its ranks, what distinguishes them, their pipes and
+// files, and how it ends.
 // Threads: all on the executor's thread, but for what stands under its lock.
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/status.h"
 #include "tuner-service/workers/executor.h"
 #include "tuner-service/workers/output_file.h"
 #include "tuner-service/workers/supervisor.h"
@@ -54,6 +57,32 @@ struct LocalJobState {
   bool silent GUARDED_BY(mutex) = false;                           // ~Job: no more events.
   bool over GUARDED_BY(mutex) = false;
 };
+
+// torchrun's variables of one rank (contract 20); none for a job of one rank.
+struct RankPlace {
+  int rank = 0;
+  int ranks = 1;
+  int master_port = 0;
+};
+std::map<std::string, std::string> RankVariables(const RankPlace& place);
+
+// A pipe for each stream of the rank; the ends to write into are the caller's.
+// Fails: Internal OUT_OF_DESCRIPTORS.
+struct RankWriters {
+  int stdout_fd = -1;
+  int stderr_fd = -1;
+};
+StatusOr<RankWriters> OpenPipes(JobRank& rank, int number);
+void ClosePipes(JobRank& rank);
+
+// (Again) in job.folder.
+void OpenFiles(LocalJobState& job);
+
+// Takes at most `chunks` times kStreamChunk bytes out of the pipe: into the file, the tail and,
+// from rank 0's stdout, lines to whoever listens. `chunk` is room to work in, of that size.
+inline constexpr size_t kStreamChunk = 64u << 10;
+void ReadSome(LocalJobState& job, JobStream& stream, std::vector<char>& chunk, int chunks);
+void TellLine(LocalJobState& job, std::string line);
 
 // What the whole job's end is, once every rank has ended.
 JobEnd EndOf(const LocalJobState& job);

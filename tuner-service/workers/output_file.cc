@@ -24,7 +24,9 @@ size_t SizeOf(const std::string& path) {
 }
 
 int OpenForAppend(const std::string& path, int flags) {
-  return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
+  // Never waiting: a program may have put a FIFO there.
+  return open(path.c_str(),
+              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0644);
 }
 
 // How much of it was written.
@@ -40,7 +42,7 @@ size_t WriteAll(int file, std::string_view text) {
 }
 
 void CopyAndRemove(const std::string& from, int to) {
-  const int file = open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int file = open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return;
   char chunk[65536];
   ssize_t got;

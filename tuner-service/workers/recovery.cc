@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
@@ -20,16 +21,34 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using Stub = v1::TuneService::Stub;
 
+constexpr milliseconds kLongestScan{200};  // Between looks at a process that does not die.
+
 bool IsOurs(pid_t pid) {
   struct stat info;
   return stat(("/proc/" + std::to_string(pid)).c_str(), &info) == 0 && info.st_uid == getuid();
 }
 
+Status Stopped() {
+  return Error(StatusCode::kCancelled, "stopped while a former run was cleaned up",
+               {"STOPPED", "", "start it again to go on"});
+}
+
+// False once it is told to stop.
+bool SleepUnlessStopped(milliseconds wait, const std::function<bool()>& stop) {
+  const auto until = steady_clock::now() + wait;
+  while (!stop || !stop()) {
+    const auto left = until - steady_clock::now();
+    if (left <= left.zero()) return true;
+    std::this_thread::sleep_for(std::min<steady_clock::duration>(left, milliseconds(20)));
+  }
+  return false;
+}
+
 class Recovery {
  public:
   Recovery(Client& client, const std::string& study, const std::string& folder,
-           steady_clock::time_point deadline)
-      : client_(client), study_(study), folder_(folder), deadline_(deadline) {}
+           steady_clock::time_point deadline, const std::function<bool()>& stop)
+      : client_(client), study_(study), folder_(folder), deadline_(deadline), stop_(stop) {}
 
   StatusOr<Recovered> Run(const std::string& prefix) {
     Recovered done;
@@ -42,10 +61,12 @@ class Recovery {
   StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                        Response*),
                           const Request& request) {
-    return CallUntil(client_, method, request, deadline_, [](milliseconds wait) {
-      std::this_thread::sleep_for(wait);
-      return true;
-    });
+    if (stop_ && stop_()) return Stopped();
+    StatusOr<Response> answer =
+        CallUntil(client_, method, request, deadline_,
+                  [this](milliseconds wait) { return SleepUnlessStopped(wait, stop_); });
+    if (!answer.ok() && IsAway(answer.status()) && stop_ && stop_()) return Stopped();
+    return answer;
   }
 
   StatusOr<std::set<std::string>> WorkersOf(const std::string& prefix) {
@@ -75,7 +96,7 @@ class Recovery {
       entries.push_back("JIZI_LEASE=" + HexOf(attempt.assignment.lease().token()));
     }
     const auto left = std::chrono::duration_cast<milliseconds>(deadline_ - steady_clock::now());
-    done.ended_processes += TRY(EndProcessesWith(entries, left));
+    done.ended_processes += TRY(EndProcessesWith(entries, left, stop_));
     const auto report = [this](const v1::ReportRequest& request) {
       return Call(&Stub::Report, request);
     };
@@ -99,18 +120,22 @@ class Recovery {
   const std::string& study_;
   const std::string& folder_;
   const steady_clock::time_point deadline_;
+  const std::function<bool()>& stop_;
 };
 
 }  // namespace
 
 StatusOr<Recovered> RecoverRun(Client& client, const std::string& study, const std::string& folder,
-                               const std::string& worker_prefix, milliseconds deadline) {
-  return Recovery(client, study, folder, steady_clock::now() + deadline).Run(worker_prefix);
+                               const std::string& worker_prefix, milliseconds deadline,
+                               const std::function<bool()>& stop) {
+  return Recovery(client, study, folder, steady_clock::now() + deadline, stop).Run(worker_prefix);
 }
 
-StatusOr<int> EndProcessesWith(const std::vector<std::string>& entries, milliseconds deadline) {
+StatusOr<int> EndProcessesWith(const std::vector<std::string>& entries, milliseconds deadline,
+                               const std::function<bool()>& stop) {
   const auto until = steady_clock::now() + deadline;
   std::set<pid_t> ended;
+  milliseconds pause{2};
   for (;;) {
     pid_t left = 0;
     for (const ProcessInfo& info : AllProcesses()) {
@@ -129,7 +154,8 @@ StatusOr<int> EndProcessesWith(const std::vector<std::string>& entries, millisec
                    "process " + std::to_string(left) + " of a former run does not die",
                    {"PROCESS_LEFT", std::to_string(left), "end it by hand, then try again"});
     }
-    std::this_thread::sleep_for(milliseconds(2));
+    if (!SleepUnlessStopped(pause, stop)) return Stopped();
+    pause = std::min(pause * 2, kLongestScan);
   }
 }
 

@@ -13,16 +13,9 @@
 
 namespace jizi::tuner {
 
-inline constexpr std::chrono::milliseconds kCallDeadline{5000};
+inline constexpr std::chrono::milliseconds kWorkerCallDeadline{5000};
 inline constexpr std::chrono::milliseconds kFirstBackoff{50};
 inline constexpr std::chrono::milliseconds kLongestBackoff{2000};
-
-// No answer of the service's to this request: worth a repeat.
-inline bool IsAway(const Status& status) {
-  return status.code() == StatusCode::kUnavailable ||
-         status.code() == StatusCode::kDeadlineExceeded ||
-         status.code() == StatusCode::kResourceExhausted || status.code() == StatusCode::kCancelled;
-}
 
 // `pause(d)` waits that long and returns false when the caller should give up.
 template <typename Request, typename Response>
@@ -34,7 +27,7 @@ StatusOr<Response> CallUntil(Client& client,
                              const std::function<bool(std::chrono::milliseconds)>& pause) {
   auto backoff = kFirstBackoff;
   for (;;) {
-    StatusOr<Response> answer = client.Call(method, request, kCallDeadline);
+    StatusOr<Response> answer = client.Call(method, request, kWorkerCallDeadline);
     if (answer.ok() || !IsAway(answer.status())) return answer;
     if (std::chrono::steady_clock::now() + backoff >= deadline || !pause(backoff)) return answer;
     backoff = std::min(backoff * 2, kLongestBackoff);

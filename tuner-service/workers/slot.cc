@@ -26,7 +26,9 @@ constexpr Seconds kLongestBackOff{5};
 constexpr int kSequenceRepairs = 3;
 
 bool WriteFile(const std::string& path, const std::string& text) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int file =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+           0600);  // Not waiting for the reader of a FIFO that a program put there.
   if (file < 0) return false;
   size_t done = 0;
   while (done < text.size()) {
@@ -38,6 +40,17 @@ bool WriteFile(const std::string& path, const std::string& text) {
   return done == text.size();
 }
 
+// Every helper declares that it can stop.
+bool HasHelper(const v1::Assignment& held) {
+  const int number = held.lease().attempt();
+  return number >= 1 && number <= held.trial().attempts_size() &&
+         held.trial().attempts(number - 1).capabilities().stop();
+}
+
+bool SameAttempt(const v1::Lease& a, const v1::Lease& b) {
+  return a.trial() == b.trial() && a.attempt() == b.attempt();
+}
+
 }  // namespace
 
 Slot::Slot(const WorkerOptions& options, Client& client, Executor& executor, Place place)
@@ -46,7 +59,15 @@ Slot::Slot(const WorkerOptions& options, Client& client, Executor& executor, Pla
 void Slot::Stop(Worker::StopMode mode) {
   MutexLock lock(mutex_);
   if (!stop_ || mode == Worker::StopMode::kKill) stop_ = mode;
+  EndStopped();
   changed_.NotifyAll();
+}
+
+// Not left to Run's thread, which may be in the middle of a call.
+void Slot::EndStopped() {
+  if (!stop_ || job_ == nullptr || end_) return;
+  job_stopped_ = true;
+  job_->End(*stop_ == Worker::StopMode::kKill ? Seconds(0) : options_.launch.grace);
 }
 
 std::optional<Worker::StopMode> Slot::stop_mode() {
@@ -182,57 +203,77 @@ StatusOr<Slot::Answer> Slot::RunAttempt(const v1::Assignment& assignment) {
     running.limit =
         running.started + std::chrono::duration_cast<milliseconds>(*options_.launch.time_limit);
   }
+  const Status started = StartJob(running);
+  if (!started.ok()) {
+    Note("trial " + std::to_string(assignment.trial().id()) + ": " + ForPeople(started));
+    // Without its supervisor this worker can start nothing: no trial is to blame for that.
+    const bool gone = started.code() == StatusCode::kUnavailable;
+    StatusOr<Answer> next =
+        Ended(running, {.release = gone, .last = gone, .why = ForPeople(started)});
+    return gone ? started : next;
+  }
+  const JobEnd end = Watch(running);
+  {
+    MutexLock lock(mutex_);
+    job_ = nullptr;
+    running.stopped = std::exchange(job_stopped_, false);
+  }
+  running.job.reset();
+  StatusOr<Answer> next = Ended(running, VerdictOf(running, end));
+  if (!end.lost || !next.ok()) return next;
+  return Error(StatusCode::kUnavailable, "the supervisor of this worker was killed",
+               {"SUPERVISOR_GONE", "", "start the worker again"});
+}
+
+Status Slot::StartJob(Running& running) {
   {
     MutexLock lock(mutex_);
     lines_.clear();
+    line_bytes_ = 0;
     lost_lines_ = 0;
     end_.reset();
   }
   JobSpec spec;
-  Status ready = Prepare(running, spec);
-  if (ready.ok()) {
-    JobEvents events;
-    events.on_line = [this](std::string line) {
-      constexpr size_t kMostLines = 10'000;  // The slot thread may wait for a service that is away.
-      MutexLock lock(mutex_);
-      if (lines_.size() < kMostLines) {
-        lines_.push_back(std::move(line));
-      } else {
-        ++lost_lines_;
-      }
-      changed_.NotifyAll();
-    };
-    events.on_end = [this](JobEnd end) {
-      MutexLock lock(mutex_);
-      end_ = std::move(end);
-      changed_.NotifyAll();
-    };
-    StatusOr<std::unique_ptr<Job>> job = executor_.Start(spec, std::move(events));
-    if (job.ok()) {
-      running.job = *std::move(job);
+  TRY(Prepare(running, spec));
+  JobEvents events;
+  events.on_line = [this](std::string line) {
+    // The slot's thread may wait for a service that is away.
+    constexpr size_t kMostLineBytes = 8u << 20;
+    MutexLock lock(mutex_);
+    const size_t bytes = line.size() + sizeof line;
+    if (line_bytes_ + bytes <= kMostLineBytes) {
+      lines_.push_back(std::move(line));
+      line_bytes_ += bytes;
     } else {
-      ready = job.status();
+      ++lost_lines_;
     }
-  }
-  if (!ready.ok()) {
-    Note("trial " + std::to_string(assignment.trial().id()) + ": " + ForPeople(ready));
-    return Ended(running, Verdict{false, false, ForPeople(ready)});
-  }
-  const JobEnd end = Watch(running);
-  running.job.reset();
-  return Ended(running, VerdictOf(running, end));
+    changed_.NotifyAll();
+  };
+  events.on_end = [this](JobEnd end) {
+    MutexLock lock(mutex_);
+    end_ = std::move(end);
+    changed_.NotifyAll();
+  };
+  running.job = TRY(executor_.Start(spec, std::move(events)));
+  MutexLock lock(mutex_);
+  job_ = running.job.get();
+  EndStopped();  // Stop may have come while it started.
+  return {};
 }
 
 Slot::Verdict Slot::VerdictOf(const Running& running, const JobEnd& end) const {
-  if (running.stopped) return {.release = true, .finished = false, .why = "its worker was stopped"};
-  if (!running.over_limit.empty()) return Verdict{false, false, running.over_limit};
-  if (running.told || end.succeeded()) return Verdict{false, true, ""};
+  if (running.stopped) return {.release = true, .why = "its worker was stopped"};
+  if (!running.over_limit.empty()) return {.last = end.lost, .why = running.over_limit};
+  if (running.told || end.succeeded()) return {.finished = true, .last = end.lost, .why = ""};
+  if (end.lost) {
+    return {.release = true, .last = true, .why = "the supervisor of its worker was killed"};
+  }
   std::string why = end.signal != 0 ? "killed by signal " + std::to_string(end.signal) + " (" +
                                           strsignal(end.signal) + ")"
                                     : "exit code " + std::to_string(end.exit_code);
   if (options_.launch.ranks > 1) why = "rank " + std::to_string(end.rank) + ": " + why;
   if (!end.error_tail.empty()) why += "\n" + end.error_tail;
-  return Verdict{false, false, std::move(why)};
+  return {.why = std::move(why)};
 }
 
 // The program is gone: what it left unsaid, then how it ended.
@@ -247,10 +288,19 @@ StatusOr<Slot::Answer> Slot::Ended(Running& running, const Verdict& verdict) {
   attach.set_worker(place_.worker);
   StatusOr<v1::AttachResponse> attached = Call(&Stub::Attach, attach);
   if (!attached.ok() && IsAway(attached.status())) return attached.status();
-  if (attached.ok() && !running.attached && attached->next_sequence_size() > 0) {
+  if (attached.ok() && attached->held_size() > 0) {
+    running.attached = running.attached || HasHelper(attached->held(0));
+  }
+  if (running.attached) DropPending(running, running.pending.size());
+  if (attached.ok() && attached->next_sequence_size() > 0) {
     running.next_sequence = std::max(running.next_sequence, attached->next_sequence(0));
     while (!running.pending.empty() && SendBatch(running, true)) {
     }
+  }
+  running.dropped += static_cast<int64_t>(running.pending.size());
+  if (running.dropped > 0) {
+    Note("trial " + std::to_string(running.held.trial().id()) + ": " +
+         std::to_string(running.dropped) + " printed reports could not be sent");
   }
   // Without: all that the worker holds, and where both sequences stand.
   attach.mutable_lease()->Clear();
@@ -263,8 +313,13 @@ StatusOr<Slot::Answer> Slot::Ended(Running& running, const Verdict& verdict) {
                     [this](const auto& request) { return Call(&Stub::Report, request); }));
   Answer next;
   for (size_t i = 0; i < held.size(); ++i) {
-    const bool ask_next = i + 1 == held.size() && !stop_mode() && quick_failures_ < 2;
-    next = TRY(CompleteHeld(held[i], verdict, ask_next));
+    const bool ask_next =
+        i + 1 == held.size() && !verdict.last && !stop_mode() && quick_failures_ < 2;
+    // Given to the program when it had gone already: nobody has begun it.
+    const bool begun = SameAttempt(held[i].assignment.lease(), running.held.lease()) ||
+                       HasHelper(held[i].assignment);
+    const Verdict not_begun = {.release = true, .why = "its worker's program had ended already"};
+    next = TRY(CompleteHeld(held[i], begun ? verdict : not_begun, ask_next));
   }
   if (!next && quick_failures_ >= 2) BackOff();
   return next;
@@ -278,7 +333,7 @@ StatusOr<Slot::Answer> Slot::CompleteHeld(HeldAttempt& attempt, const Verdict& v
     request.set_sequence(attempt.next_sequence);
     request.set_why(verdict.why);
     // Once: the worker is stopping, and what is not released expires.
-    const auto released = client_.Call(&Stub::Release, request, kCallDeadline);
+    const auto released = client_.Call(&Stub::Release, request, kWorkerCallDeadline);
     if (!released.ok()) Note("could not release a trial: " + ForPeople(released.status()));
     return Answer();
   }
@@ -315,11 +370,11 @@ void Slot::LetGo() {
   v1::AttachRequest attach;
   attach.mutable_lease()->set_study(options_.study);
   attach.set_worker(place_.worker);
-  const auto state = client_.Call(&Stub::Attach, attach, kCallDeadline);
+  const auto state = client_.Call(&Stub::Attach, attach, kWorkerCallDeadline);
   if (!state.ok()) return;
   for (HeldAttempt& attempt : HeldOf(*state)) {
-    [[maybe_unused]] const auto released = CompleteHeld(
-        attempt, {.release = true, .finished = false, .why = "its worker ended"}, false);
+    [[maybe_unused]] const auto released =
+        CompleteHeld(attempt, {.release = true, .why = "its worker ended"}, false);
   }
 }
 

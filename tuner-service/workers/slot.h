@@ -6,9 +6,10 @@
 // stop, which every helper declares. The slot looks before it sends what was printed, and every
 // second until it has seen one; then the helper renews the lease. Where a process takes trial after
 // trial the slot goes on looking, to switch output files and the time limit.
-// Fails: Run: Unavailable when the service stayed away for `give_up`; the service's refusal of
-// Suggest (NotFound for a deleted study). What goes wrong with a trial is the trial's end.
-// Threads: Run on a thread of its own; Stop from any.
+// Fails: Run: Unavailable when the service stayed away for `give_up`, or SUPERVISOR_GONE (its trial
+// goes back: it was not the trial's fault); the service's refusal of Suggest (NotFound for a
+// deleted study). What goes wrong with a trial is the trial's end. Threads: Run on a thread of its
+// own; Stop from any.
 
 #include <chrono>
 #include <deque>
@@ -34,11 +35,18 @@ class Slot {
   Slot(const WorkerOptions& options, Client& client, Executor& executor, Place place);
 
   Status Run();
-  void Stop(Worker::StopMode mode);  // kKill after kGently shortens the grace to nothing.
+  // Ends the running program at once, whatever Run waits for; kKill after kGently shortens the
+  // grace to nothing.
+  void Stop(Worker::StopMode mode);
 
  private:
   using Time = std::chrono::steady_clock::time_point;
   using Answer = std::optional<v1::SuggestResponse>;
+
+  struct Printed {
+    v1::Measurement measurement;
+    size_t bytes = 0;  // Of memory.
+  };
 
   // The program that runs now, and the attempt that it holds.
   struct Running {
@@ -49,21 +57,24 @@ class Slot {
     bool attached = false;   // A helper owns the sequences.
     bool lost = false;       // The lease is somebody else's.
     bool told = false;       // Stop or Pause, and it was told by SIGTERM.
-    bool stopped = false;    // The worker's Stop reached it.
-    bool killed = false;     // Without grace.
+    bool over = false;       // Its trial has ended, and it has taken no other yet.
+    bool stopped = false;    // The worker's Stop ended it.
     std::string over_limit;  // Why its time was over.
     Time started, next_look, next_renew, next_send;
     std::optional<Time> limit;
     std::optional<Time> empty_since;  // It holds nothing since then.
-    std::deque<v1::Measurement> pending;
+    std::deque<Printed> pending;
+    size_t pending_bytes = 0;
     std::optional<int64_t> total_steps;
     int64_t last_step = -1;
-    int64_t left_out = 0;
+    int64_t left_out = 0;  // Not what it should be.
+    int64_t dropped = 0;   // No room while the service was away.
     std::unique_ptr<Job> job;
   };
   struct Verdict {
     bool release = false;
     bool finished = false;
+    bool last = false;  // This worker can run nothing any more.
     std::string why;
   };
 
@@ -71,12 +82,14 @@ class Slot {
   StatusOr<Answer> Suggest();
   v1::SuggestRequest SuggestRequest() const;
   StatusOr<Answer> RunAttempt(const v1::Assignment& assignment);
+  Status StartJob(Running& running);
   StatusOr<Answer> Ended(Running& running, const Verdict& verdict);
   StatusOr<Answer> CompleteHeld(HeldAttempt& attempt, const Verdict& verdict, bool ask_next);
   Verdict VerdictOf(const Running& running, const JobEnd& end) const;
   Status Prepare(Running& running, JobSpec& spec);
   bool BackOff();  // After trials that fail as soon as they start.
   void LetGo();
+  void EndStopped() REQUIRES(mutex_);
 
   // ---- slot_watch.cc: while the program runs ----
   JobEnd Watch(Running& running);
@@ -88,7 +101,9 @@ class Slot {
   bool SendBatch(Running& running, bool patient);
   void Renew(Running& running);
   void Obey(Running& running, const v1::Directive& directive);
-  void EndIfDue(Running& running);
+  void EndForLimit(Running& running);
+  void EndDeleted(Running& running, const Status& why);
+  static void DropPending(Running& running, size_t count);
   Time NextWake(const Running& running);
 
   template <typename Request, typename Response>
@@ -108,7 +123,10 @@ class Slot {
 
   Mutex mutex_;
   CondVar changed_;
+  Job* job_ GUARDED_BY(mutex_) = nullptr;  // While one runs.
+  bool job_stopped_ GUARDED_BY(mutex_) = false;
   std::deque<std::string> lines_ GUARDED_BY(mutex_);
+  size_t line_bytes_ GUARDED_BY(mutex_) = 0;
   int64_t lost_lines_ GUARDED_BY(mutex_) = 0;
   std::optional<JobEnd> end_ GUARDED_BY(mutex_);
   std::optional<Worker::StopMode> stop_ GUARDED_BY(mutex_);

@@ -22,10 +22,14 @@ using Seconds = std::chrono::duration<double>;
 constexpr milliseconds kLookEvery{1000};
 constexpr milliseconds kFirstLooks{200};  // While the process is young.
 constexpr std::chrono::seconds kYoung{3};
-constexpr milliseconds kSendEvery{100};   // Printed reports go in batches.
-constexpr int kMostMeasurements = 1000;   // In one report.
-constexpr size_t kMostPending = 100'000;  // While the service is away; the oldest go first.
-constexpr std::chrono::seconds kIdleOneTrial{60};  // A process of one trial that holds none.
+constexpr milliseconds kSendEvery{100};           // Printed reports go in batches.
+constexpr std::chrono::seconds kLastReports{30};  // After the program's end.
+constexpr size_t kMostMeasurements = 1000;        // In one report.
+constexpr size_t kMostBatchBytes = 1u << 20;      // The same; the service takes 4 MiB.
+constexpr size_t kMostPendingBytes = 32u << 20;   // While it is away; the oldest go first.
+// A process that holds no trial, of which no more is to come: its own trial has ended (it has this
+// long for what it still does), or its lease was lost (it hangs).
+constexpr std::chrono::seconds kIdle{60};
 constexpr std::chrono::hours kNever{24 * 365};
 
 std::string TimeText(Seconds time) {
@@ -42,13 +46,8 @@ JobEnd Slot::Watch(Running& running) {
     {
       const Time wake = NextWake(running);
       MutexLock lock(mutex_);
-      const auto new_stop = [&]() REQUIRES(mutex_) {
-        return stop_ && (!running.stopped || *stop_ == Worker::StopMode::kKill);
-      };
       bool in_time = true;
-      while (in_time && !end_ && lines_.empty() && !(new_stop() && !running.killed)) {
-        in_time = changed_.WaitUntil(mutex_, wake);
-      }
+      while (in_time && !end_ && lines_.empty()) in_time = changed_.WaitUntil(mutex_, wake);
     }
     TakeLines(running);
     std::optional<JobEnd> end;
@@ -58,8 +57,8 @@ JobEnd Slot::Watch(Running& running) {
       if (end_ && lines_.empty()) end = std::move(end_);
     }
     if (end) return *std::move(end);
-    EndIfDue(running);
     const auto now = steady_clock::now();
+    if (running.limit && running.over_limit.empty() && now >= *running.limit) EndForLimit(running);
     if (now >= running.next_look) Look(running);
     if (!running.attached && !running.lost && now >= running.next_renew) Renew(running);
     if (!running.pending.empty() && now >= running.next_send) SendPending(running);
@@ -74,21 +73,21 @@ Slot::Time Slot::NextWake(const Running& running) {
   return wake;
 }
 
-void Slot::EndIfDue(Running& running) {
-  const std::optional<Worker::StopMode> mode = stop_mode();
-  if (mode && !running.stopped) {
-    running.stopped = true;
-    running.job->End(options_.launch.grace);
-  }
-  if (mode == Worker::StopMode::kKill && !running.killed) {
-    running.killed = true;
-    running.job->End(Seconds(0));
-  }
-  if (running.limit && running.over_limit.empty() && steady_clock::now() >= *running.limit) {
-    running.over_limit =
-        "ran longer than its time limit of " + TimeText(*options_.launch.time_limit);
-    running.job->End(options_.launch.grace);
-  }
+void Slot::EndForLimit(Running& running) {
+  // A process that takes trial after trial may hold the next one since a moment ago.
+  if (!running.one_trial) Look(running);
+  if (!running.limit || steady_clock::now() < *running.limit) return;
+  running.over_limit = "ran longer than its time limit of " + TimeText(*options_.launch.time_limit);
+  running.job->End(options_.launch.grace);
+}
+
+// The study or the trial is not there any more, so nobody wants what the program computes.
+void Slot::EndDeleted(Running& running, const Status& why) {
+  if (running.lost) return;
+  running.lost = true;
+  DropPending(running, running.pending.size());
+  Note("trial " + std::to_string(running.held.trial().id()) + ": " + ForPeople(why));
+  running.job->End(options_.launch.grace);
 }
 
 // Lines become measurements in `pending`.
@@ -97,7 +96,8 @@ void Slot::TakeLines(Running& running) {
   {
     MutexLock lock(mutex_);
     lines.swap(lines_);
-    running.left_out += std::exchange(lost_lines_, 0);
+    line_bytes_ = 0;
+    running.dropped += std::exchange(lost_lines_, 0);
   }
   if (running.attached) return;  // The helper reports; what is printed is for people.
   for (const std::string& line : lines) {
@@ -119,11 +119,20 @@ void Slot::TakeLines(Running& running) {
         std::chrono::duration_cast<std::chrono::microseconds>(
             std::chrono::system_clock::now().time_since_epoch())
             .count());
-    if (running.pending.size() >= kMostPending) {
-      running.pending.pop_front();
-      ++running.left_out;
+    const size_t bytes = report->measurement.SpaceUsedLong();
+    running.pending.push_back({std::move(report->measurement), bytes});
+    running.pending_bytes += bytes;
+    while (running.pending_bytes > kMostPendingBytes) {
+      DropPending(running, 1);
+      ++running.dropped;
     }
-    running.pending.push_back(std::move(report->measurement));
+  }
+}
+
+void Slot::DropPending(Running& running, size_t count) {
+  for (; count > 0; --count) {
+    running.pending_bytes -= running.pending.front().bytes;
+    running.pending.pop_front();
   }
 }
 
@@ -135,7 +144,8 @@ void Slot::Look(Running& running) {
   request.set_study(options_.study);
   request.set_worker(place_.worker);
   request.set_page_size(2);
-  const auto page = client_.Call(&Stub::ListTrials, request, kCallDeadline);
+  const auto page = client_.Call(&Stub::ListTrials, request, kWorkerCallDeadline);
+  if (page.status().code() == StatusCode::kNotFound) EndDeleted(running, page.status());
   if (!page.ok()) return;
   if (page->trials().empty()) {
     LookAtEmpty(running);
@@ -143,14 +153,15 @@ void Slot::Look(Running& running) {
   }
   running.empty_since.reset();
   const v1::Trial& trial = page->trials(0);
-  if (trial.id() != running.held.trial().id()) {
+  if (trial.attempts().empty()) return;
+  const v1::Attempt& attempt = trial.attempts(trial.attempts_size() - 1);
+  if (trial.id() != running.held.trial().id() ||
+      attempt.number() != running.held.lease().attempt()) {
     Switch(running, trial.id());
-  } else if (!running.attached && trial.attempts_size() > 0) {
-    const v1::Attempt& attempt = trial.attempts(trial.attempts_size() - 1);
-    running.attached =
-        attempt.number() == running.held.lease().attempt() && attempt.capabilities().stop();
+  } else {
+    running.attached = running.attached || attempt.capabilities().stop();
   }
-  if (running.attached) running.pending.clear();
+  if (running.attached) DropPending(running, running.pending.size());
   // One trial, and its helper is there: nothing more to learn before the exit but that it is done.
   if (running.attached && running.one_trial) running.next_look = now + 10 * kLookEvery;
 }
@@ -159,12 +170,12 @@ void Slot::Look(Running& running) {
 void Slot::LookAtEmpty(Running& running) {
   const auto now = steady_clock::now();
   if (!running.empty_since) running.empty_since = now;
-  if (!running.attached && !running.lost) {
+  if (!running.over && !running.lost) {
     v1::GetTrialRequest request;
     request.set_study(options_.study);
     request.set_trial(running.held.trial().id());
     request.set_max_measurements(1);
-    const auto answer = client_.Call(&Stub::GetTrial, request, kCallDeadline);
+    const auto answer = client_.Call(&Stub::GetTrial, request, kWorkerCallDeadline);
     if (!answer.ok() && IsAway(answer.status())) return;
     const int number = running.held.lease().attempt();
     v1::AttemptEnd how = v1::ATTEMPT_END_LOST;
@@ -173,13 +184,15 @@ void Slot::LookAtEmpty(Running& running) {
     }
     if (how == v1::ATTEMPT_END_UNSPECIFIED) return;  // Taken back meanwhile.
     if (how == v1::ATTEMPT_END_LOST) {
-      running.next_renew = now;  // It may come back by itself; Renew tells.
+      if (!running.attached) running.next_renew = now;  // It may come back; Renew tells.
     } else {
-      running.attached = true;
-      running.pending.clear();
+      running.over = running.attached = true;
+      running.limit.reset();  // It was that trial's.
+      DropPending(running, running.pending.size());
     }
   }
-  if (running.one_trial && now - *running.empty_since > kIdleOneTrial) {
+  // One that takes trial after trial may wait for the next as long as the service says.
+  if ((running.one_trial || !running.over) && now - *running.empty_since > kIdle) {
     running.job->End(options_.launch.grace);
     running.empty_since = now;
   }
@@ -190,7 +203,7 @@ void Slot::Switch(Running& running, int64_t trial) {
   v1::AttachRequest attach;
   attach.mutable_lease()->set_study(options_.study);
   attach.set_worker(place_.worker);
-  const auto state = client_.Call(&Stub::Attach, attach, kCallDeadline);
+  const auto state = client_.Call(&Stub::Attach, attach, kWorkerCallDeadline);
   if (!state.ok() || state->held().empty() || state->held(0).trial().id() != trial) return;
   const StatusOr<std::string> folder = MakeTrialFolder(options_.folder, trial);
   if (!folder.ok()) {
@@ -201,6 +214,7 @@ void Slot::Switch(Running& running, int64_t trial) {
   }
   running.held = state->held(0);
   running.attached = true;  // Who else asked for it?
+  running.over = false;
   running.started = steady_clock::now();
   if (options_.launch.time_limit) {
     running.limit =
@@ -211,7 +225,7 @@ void Slot::Switch(Running& running, int64_t trial) {
 void Slot::SendPending(Running& running) {
   running.next_send = steady_clock::now() + kSendEvery;
   if (running.lost) {
-    running.pending.clear();
+    DropPending(running, running.pending.size());
     return;
   }
   Look(running);  // Is it still ours to send?
@@ -224,19 +238,23 @@ bool Slot::SendBatch(Running& running, bool patient) {
   v1::ReportRequest request;
   *request.mutable_lease() = running.held.lease();
   request.set_sequence(running.next_sequence);
-  const auto count = std::min<size_t>(running.pending.size(), kMostMeasurements);
-  for (size_t i = 0; i < count; ++i) *request.add_measurements() = running.pending[i];
+  size_t count = 0;
+  for (size_t bytes = 0; count < running.pending.size() && count < kMostMeasurements; ++count) {
+    const v1::Measurement& measurement = running.pending[count].measurement;
+    bytes += measurement.ByteSizeLong();
+    if (count > 0 && bytes > kMostBatchBytes) break;
+    *request.add_measurements() = measurement;
+  }
   if (running.total_steps) request.set_total_steps(*running.total_steps);
-  const auto answer = patient ? CallUntil(client_, &Stub::Report, request,
-                                          steady_clock::now() + milliseconds(30'000),
-                                          [this](milliseconds wait) { return Pause(wait); })
-                              : client_.Call(&Stub::Report, request, kCallDeadline);
+  const auto answer =
+      patient ? CallUntil(client_, &Stub::Report, request, steady_clock::now() + kLastReports,
+                          [this](milliseconds wait) { return Pause(wait); })
+              : client_.Call(&Stub::Report, request, kWorkerCallDeadline);
   if (!answer.ok() && IsAway(answer.status())) {
     running.next_send = steady_clock::now() + kLongestBackoff;
     return false;
   }
-  running.pending.erase(running.pending.begin(),
-                        running.pending.begin() + static_cast<ptrdiff_t>(count));
+  DropPending(running, count);
   if (answer.ok()) {
     ++running.next_sequence;
     running.next_renew = steady_clock::now() +
@@ -252,7 +270,7 @@ bool Slot::SendBatch(Running& running, bool patient) {
   const std::string code = DetailOf(answer.status()).code;
   if (code == "STALE_SEQUENCE" || code == "SEQUENCE_REUSED") {
     running.attached = true;  // A helper has counted on.
-    running.pending.clear();
+    DropPending(running, running.pending.size());
   } else {
     Note("trial " + std::to_string(running.held.trial().id()) + ": " + ForPeople(answer.status()));
     running.next_renew = steady_clock::now();  // Which says whether the lease is lost.
@@ -263,15 +281,15 @@ bool Slot::SendBatch(Running& running, bool patient) {
 void Slot::Renew(Running& running) {
   v1::RenewRequest request;
   *request.add_leases() = running.held.lease();
-  const auto answer = client_.Call(&Stub::Renew, request, kCallDeadline);
+  const auto answer = client_.Call(&Stub::Renew, request, kWorkerCallDeadline);
   const auto now = steady_clock::now();
   running.next_renew = now + kLookEvery;
+  if (answer.status().code() == StatusCode::kNotFound) EndDeleted(running, answer.status());
   if (!answer.ok() || answer->leases().empty()) return;
   const v1::RenewResponse::Renewed& renewed = answer->leases(0);
   if (!renewed.held()) {
-    if (running.attached) return;
     running.lost = true;
-    running.pending.clear();
+    DropPending(running, running.pending.size());
     Note("trial " + std::to_string(running.held.trial().id()) + ": the lease was lost");
     running.job->End(options_.launch.grace);
     return;

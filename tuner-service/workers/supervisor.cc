@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,7 +28,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kStartDeadline{30'000};
 constexpr milliseconds kLockPoll{5};
 constexpr milliseconds kCleanUp{10'000};  // After a supervisor that was killed.
 
@@ -37,7 +37,8 @@ Status SystemError(const std::string& what, int error) {
 }
 
 // The descriptor, locked.
-StatusOr<int> TakeLock(const std::string& path, milliseconds wait) {
+StatusOr<int> TakeLock(const std::string& path, milliseconds wait,
+                       const std::function<bool()>& stop) {
   const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock < 0) {
     return Error(StatusCode::kInvalidArgument,
@@ -46,6 +47,11 @@ StatusOr<int> TakeLock(const std::string& path, milliseconds wait) {
   }
   const auto deadline = steady_clock::now() + wait;
   while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    if (stop && stop()) {
+      close(lock);
+      return Error(StatusCode::kCancelled, "stopped while waiting for " + path,
+                   {"STOPPED", path, "start it again to go on"});
+    }
     if (steady_clock::now() >= deadline) {
       char pid[32] = {};
       [[maybe_unused]] const ssize_t got = pread(lock, pid, sizeof pid - 1, 0);
@@ -62,8 +68,18 @@ StatusOr<int> TakeLock(const std::string& path, milliseconds wait) {
 
 class ForkedSupervisor final : public Supervisor {
  public:
-  ForkedSupervisor(int socket, pid_t pid, std::string tag)
-      : socket_(socket), pid_(pid), tag_(std::move(tag)), reader_([this] { Read(); }) {}
+  struct Child {
+    int socket = -1;
+    pid_t pid = 0;
+    std::string tag;
+  };
+
+  ForkedSupervisor(Child child, milliseconds start_deadline)
+      : socket_(child.socket),
+        pid_(child.pid),
+        tag_(std::move(child.tag)),
+        start_deadline_(start_deadline),
+        reader_([this] { Read(); }) {}
 
   ~ForkedSupervisor() override {
     shutdown(socket_, SHUT_WR);  // The end of file that it waits for.
@@ -95,7 +111,32 @@ class ForkedSupervisor final : public Supervisor {
     }
     message.id = id;
     if (!Send(message)) return Gone();
-    const auto deadline = steady_clock::now() + kStartDeadline;
+    const StatusOr<ProcessId> started = WaitForStart(id);
+    // It may still come to it: nobody would end that process, nor know of it.
+    if (DetailOf(started.status()).code == kSilent) End(id, std::chrono::seconds(0));
+    return started;
+  }
+
+  void End(ProcessId process, std::chrono::duration<double> grace) override {
+    WireMessage message;
+    message.kind = WireKind::kEnd;
+    message.id = process;
+    message.value = std::chrono::duration_cast<milliseconds>(grace).count();
+    Send(message);  // If it is gone, so are its processes.
+  }
+
+ private:
+  static constexpr char kSilent[] = "SUPERVISOR_SILENT";
+
+  struct Process {
+    int pid = 0;
+    std::optional<Status> refused;
+    std::function<void(ProcessEnd)> on_end;
+    std::string program;
+  };
+
+  StatusOr<ProcessId> WaitForStart(ProcessId id) {
+    const auto deadline = steady_clock::now() + start_deadline_;
     MutexLock lock(mutex_);
     for (;;) {
       const auto found = processes_.find(id);
@@ -108,33 +149,15 @@ class ForkedSupervisor final : public Supervisor {
       if (found->second.pid != 0) return id;
       if (gone_) return Gone();
       if (!changed_.WaitUntil(mutex_, deadline)) {
-        return Error(StatusCode::kUnavailable, "the supervisor did not answer within 30 s",
-                     {"SUPERVISOR_SILENT", spec.argv[0], "try again"});
+        const std::string program = std::move(found->second.program);
+        processes_.erase(found);
+        return Error(StatusCode::kUnavailable,
+                     "the supervisor of this worker has not answered for " +
+                         std::to_string(start_deadline_.count() / 1000) + " s",
+                     {kSilent, program, "start the worker again"});
       }
     }
   }
-
-  void End(ProcessId process, std::chrono::duration<double> grace) override {
-    WireMessage message;
-    message.kind = WireKind::kEnd;
-    message.id = process;
-    message.value = std::chrono::duration_cast<milliseconds>(grace).count();
-    Send(message);  // If it is gone, so are its processes.
-  }
-
-  int Pid(ProcessId process) const override {
-    MutexLock lock(mutex_);
-    const auto found = processes_.find(process);
-    return found == processes_.end() ? 0 : found->second.pid;
-  }
-
- private:
-  struct Process {
-    int pid = 0;
-    std::optional<Status> refused;
-    std::function<void(ProcessEnd)> on_end;
-    std::string program;
-  };
 
   static Status Gone() {
     return Error(StatusCode::kUnavailable, "the supervisor of this worker is gone",
@@ -163,7 +186,10 @@ class ForkedSupervisor final : public Supervisor {
         }
         changed_.NotifyAll();
       }
-      if (on_end) on_end({static_cast<int>(message->value), static_cast<int>(message->signal)});
+      if (on_end) {
+        on_end({.exit_code = static_cast<int>(message->value),
+                .signal = static_cast<int>(message->signal)});
+      }
     }
     AfterItsEnd();
   }
@@ -192,7 +218,7 @@ class ForkedSupervisor final : public Supervisor {
       changed_.NotifyAll();
     }
     for (auto& [id, process] : left) {
-      if (process.on_end && process.pid != 0) process.on_end({-1, SIGKILL});
+      if (process.on_end && process.pid != 0) process.on_end({.signal = SIGKILL, .lost = true});
     }
   }
 
@@ -217,10 +243,11 @@ class ForkedSupervisor final : public Supervisor {
   const int socket_;
   const pid_t pid_;
   const std::string tag_;
+  const milliseconds start_deadline_;
 
   Mutex send_mutex_;  // One message at a time.
 
-  mutable Mutex mutex_;
+  Mutex mutex_;
   CondVar changed_;
   std::map<ProcessId, Process> processes_ GUARDED_BY(mutex_);
   ProcessId next_id_ GUARDED_BY(mutex_) = 1;
@@ -232,8 +259,9 @@ class ForkedSupervisor final : public Supervisor {
 }  // namespace
 
 StatusOr<std::unique_ptr<Supervisor>> Supervisor::Fork(const std::string& lock_file,
-                                                       milliseconds wait_for_lock) {
-  const int lock = TRY(TakeLock(lock_file, wait_for_lock));
+                                                       milliseconds wait_for_lock,
+                                                       const ForkOptions& options) {
+  const int lock = TRY(TakeLock(lock_file, wait_for_lock, options.stop));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     const Status failed = SystemError("socketpair", errno);
@@ -241,10 +269,15 @@ StatusOr<std::unique_ptr<Supervisor>> Supervisor::Fork(const std::string& lock_f
     return failed;
   }
   std::string tag = RandomHex64();
+  const mode_t own_umask = umask(077);  // The only way to read it.
+  umask(own_umask);
+  const mode_t program_umask = options.program_umask.value_or(own_umask);
   // Should the supervisor itself be killed, what it leaves comes to us and not to init.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t pid = fork();
-  if (pid == 0) RunSupervisor({.socket = ends[1], .lock = lock, .tag = tag});
+  if (pid == 0) {
+    RunSupervisor({.socket = ends[1], .lock = lock, .tag = tag, .program_umask = program_umask});
+  }
   const int error = errno;
   const std::string number = std::to_string(pid) + "\n";
   if (pid > 0 && ftruncate(lock, 0) == 0) {
@@ -256,7 +289,9 @@ StatusOr<std::unique_ptr<Supervisor>> Supervisor::Fork(const std::string& lock_f
     close(ends[0]);
     return SystemError("fork", error);
   }
-  return std::make_unique<ForkedSupervisor>(ends[0], pid, std::move(tag));
+  return std::make_unique<ForkedSupervisor>(
+      ForkedSupervisor::Child{.socket = ends[0], .pid = pid, .tag = std::move(tag)},
+      options.start_deadline);
 }
 
 }  // namespace jizi::tuner

@@ -3,13 +3,18 @@
 // (contract 17). It is forked before any thread or gRPC object exists, is a child subreaper, and
 // when the pipe to its parent closes it ends every process it ever started and all their
 // descendants, then itself. It outlives kill -9 of its parent by moments only. Fails: Fork:
-// Unavailable if another supervisor holds the lock after the deadline; Internal for fork and pipe.
+// Unavailable if another supervisor holds the lock after the deadline; Cancelled if told to stop
+// before; Internal for fork and pipe. Start: InvalidArgument when the program cannot be started;
+// Unavailable SUPERVISOR_GONE, SUPERVISOR_SILENT (what may start later is ended).
 // Threads: Fork from the only thread; the rest from any.
+
+#include <sys/types.h>
 
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +33,15 @@ struct ProcessSpec {
 struct ProcessEnd {
   int exit_code = -1;  // If it exited.
   int signal = 0;      // If it was killed.
+  bool lost = false;   // The supervisor was killed, and it with it.
+};
+
+struct ForkOptions {
+  std::function<bool()> stop;  // Asked while the lock is waited for; true gives up. Empty: never.
+  // File mode creation mask of the programs; unset: the caller's at Fork. `jizi run` narrows its
+  // own to 077, which is none of the programs' business.
+  std::optional<mode_t> program_umask;
+  std::chrono::milliseconds start_deadline{30'000};  // For the answer to a Start.
 };
 
 class Supervisor {
@@ -37,7 +51,8 @@ class Supervisor {
   // lock_file: held by the supervisor as long as a process of it may live; a new owner waits for it
   // here.
   static StatusOr<std::unique_ptr<Supervisor>> Fork(const std::string& lock_file,
-                                                    std::chrono::milliseconds wait_for_lock);
+                                                    std::chrono::milliseconds wait_for_lock,
+                                                    const ForkOptions& options = {});
   virtual ~Supervisor() = default;  // Ends everything.
 
   // on_end is called once, on the supervisor's reader thread, when the process and its whole group
@@ -47,9 +62,6 @@ class Supervisor {
 
   // SIGTERM to the group, SIGKILL to it and to every descendant after `grace`.
   virtual void End(ProcessId process, std::chrono::duration<double> grace) = 0;
-
-  // The pid, for SIGSTOP in tests and for people; 0 once ended.
-  virtual int Pid(ProcessId process) const = 0;
 };
 
 }  // namespace jizi::tuner

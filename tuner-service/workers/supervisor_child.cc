@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,17 +42,24 @@ void MoveTo(int from, int to) {
   if (from != to) dup2(from, to);
 }
 
-// Between fork and exec. Tells what failed through `failure` (errno, then the step), or nothing.
+struct Parent {
+  pid_t pid = 0;
+  int failure = -1;  // A pipe: what failed (errno, then the step), or nothing.
+  mode_t program_umask = 077;
+};
+
+// Between fork and exec.
 [[noreturn]] void Become(const WireMessage& start, std::vector<std::string> environment,
-                         pid_t supervisor, int failure) {
+                         const Parent& parent) {
   const auto give_up = [&](int32_t step) {
     const int32_t told[2] = {errno, step};
-    [[maybe_unused]] const ssize_t written = write(failure, told, sizeof told);
+    [[maybe_unused]] const ssize_t written = write(parent.failure, told, sizeof told);
     _exit(127);
   };
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != supervisor) _exit(127);  // It died before the line above.
+  if (getppid() != parent.pid) _exit(127);  // It died before the line above.
+  umask(parent.program_umask);
   for (int signal_number = 1; signal_number < NSIG; ++signal_number) {
     signal(signal_number, SIG_DFL);
   }
@@ -81,7 +89,10 @@ void MoveTo(int from, int to) {
 class Loop {
  public:
   explicit Loop(const SupervisorSetup& setup)
-      : socket_(setup.socket), tag_(setup.tag), self_(getpid()) {}
+      : socket_(setup.socket),
+        tag_(setup.tag),
+        program_umask_(setup.program_umask),
+        self_(getpid()) {}
 
   [[noreturn]] void Run() {
     sigset_t child;
@@ -141,7 +152,10 @@ class Loop {
       return;
     }
     job.leader = fork();
-    if (job.leader == 0) Become(start, std::move(environment), self_, failure[1]);
+    if (job.leader == 0) {
+      Become(start, std::move(environment),
+             {.pid = self_, .failure = failure[1], .program_umask = program_umask_});
+    }
     const int fork_error = errno;
     close(failure[1]);
     if (job.leader < 0) {
@@ -280,7 +294,7 @@ class Loop {
   // killed would go on for ever otherwise.
   void EndEverything() {
     for (const auto& [id, job] : jobs_) kill(-job.leader, SIGKILL);
-    for (;;) {
+    for (milliseconds pause{1};; pause = std::min(pause * 2, kScan * 10)) {
       std::set<pid_t> halted;
       for (int pass = 0; pass < kMaxStopPasses; ++pass) {
         bool found_new = false;
@@ -297,12 +311,14 @@ class Loop {
         buried = waitpid(-1, nullptr, WNOHANG);
       } while (buried > 0);
       if (buried < 0 && errno == ECHILD) return;  // No child: no descendant either.
-      usleep(1000);
+      // A process in an endless system call is waited for, but not by scanning all the time.
+      usleep(static_cast<useconds_t>(pause.count() * 1000));
     }
   }
 
   const int socket_;
   const std::string tag_;
+  const mode_t program_umask_;
   const pid_t self_;
   std::map<int64_t, Job> jobs_;
   bool orphans_ = false;  // A child ended that may be nobody's leader.

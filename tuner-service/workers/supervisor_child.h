@@ -7,6 +7,8 @@
 // A leader that has ended stays a zombie until its job is over, so that its pid names nobody else.
 // Fails: a refused start is told to the parent. It returns never.
 
+#include <sys/types.h>
+
 #include <string>
 
 namespace jizi::tuner {
@@ -21,6 +23,7 @@ struct SupervisorSetup {
   int socket = -1;
   int lock = -1;  // Held by being open.
   std::string tag;
+  mode_t program_umask = 077;  // Of the programs; the supervisor itself makes no file.
 };
 
 [[noreturn]] void RunSupervisor(const SupervisorSetup& setup);

@@ -44,6 +44,34 @@ int OpenStepwise(int folder, const std::string& path) {
   return at;
 }
 
+// For reading; the descriptor is the caller's.
+StatusOr<int> OpenBeneath(const std::string& folder, const std::string& path) {
+  if (path.empty() || path.front() == '/') return NotBeneath(path, "is not relative");
+  if (path.find('\0') != std::string::npos) return NotBeneath(path, "holds a zero byte");
+  const int base = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (base < 0) {
+    return Error(StatusCode::kNotFound, "cannot open the folder " + folder + ": " + strerror(errno),
+                 {"CHECKPOINT_MISSING", folder, "use a folder that every worker sees"});
+  }
+  open_how how{};
+  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  auto file = static_cast<int>(syscall(SYS_openat2, base, path.c_str(), &how, sizeof how));
+  if (file < 0 && (errno == ENOSYS || errno == EPERM)) {
+    const int plain = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    file = plain < 0 ? -1 : OpenStepwise(plain, path);
+    const int error = errno;
+    if (plain >= 0) close(plain);
+    errno = error;
+  }
+  const int error = errno;
+  close(base);
+  if (file >= 0) return file;
+  if (error == EXDEV || error == ELOOP) return NotBeneath(path, "leaves its folder or is a link");
+  return Error(StatusCode::kNotFound, "cannot open " + folder + "/" + path + ": " + strerror(error),
+               {"CHECKPOINT_MISSING", path, "use a folder that every worker sees"});
+}
+
 }  // namespace
 
 std::string TrialFolder(const std::string& root, int64_t trial) {
@@ -70,33 +98,6 @@ std::string OutboxPath(const std::string& root, const std::string& worker) {
     if (c == '/' || c == '\0') c = '_';
   }
   return root + "/outbox/" + name;
-}
-
-StatusOr<int> OpenBeneath(const std::string& folder, const std::string& path) {
-  if (path.empty() || path.front() == '/') return NotBeneath(path, "is not relative");
-  if (path.find('\0') != std::string::npos) return NotBeneath(path, "holds a zero byte");
-  const int base = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (base < 0) {
-    return Error(StatusCode::kNotFound, "cannot open the folder " + folder + ": " + strerror(errno),
-                 {"CHECKPOINT_MISSING", folder, "use a folder that every worker sees"});
-  }
-  open_how how{};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  auto file = static_cast<int>(syscall(SYS_openat2, base, path.c_str(), &how, sizeof how));
-  if (file < 0 && (errno == ENOSYS || errno == EPERM)) {
-    const int plain = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    file = plain < 0 ? -1 : OpenStepwise(plain, path);
-    const int error = errno;
-    if (plain >= 0) close(plain);
-    errno = error;
-  }
-  const int error = errno;
-  close(base);
-  if (file >= 0) return file;
-  if (error == EXDEV || error == ELOOP) return NotBeneath(path, "leaves its folder or is a link");
-  return Error(StatusCode::kNotFound, "cannot open " + folder + "/" + path + ": " + strerror(error),
-               {"CHECKPOINT_MISSING", path, "use a folder that every worker sees"});
 }
 
 StatusOr<std::string> CheckpointPath(const std::string& root, int64_t trial,

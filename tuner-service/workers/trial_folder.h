@@ -19,12 +19,9 @@ StatusOr<std::string> MakeTrialFolder(const std::string& root, int64_t trial);
 // The file of reports that a process of this worker could not deliver (contract 22).
 std::string OutboxPath(const std::string& root, const std::string& worker);
 
-// Opens `path`, relative, beneath `folder`, for reading; no link anywhere on the way is followed
-// and nothing outside is reached (contract 26). The descriptor is the caller's.
-// Fails: InvalidArgument PATH_NOT_BENEATH (absolute, "..", a link), NotFound CHECKPOINT_MISSING.
-StatusOr<int> OpenBeneath(const std::string& folder, const std::string& path);
-
-// The absolute path of a trial's checkpoint, for a program to start from (contract 26).
+// The absolute path of a trial's checkpoint, for a program to start from. `path` is relative to the
+// trial's folder; no link anywhere on the way is followed and nothing outside is reached
+// (contract 26).
 // Fails: FailedPrecondition WARM_START_NOT_VISIBLE with the reason.
 StatusOr<std::string> CheckpointPath(const std::string& root, int64_t trial,
                                      const std::string& path);

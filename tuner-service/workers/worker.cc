@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "tuner-service/workers/attempt_environment.h"
 #include "tuner-service/workers/local_executor.h"
 #include "tuner-service/workers/random_hex.h"
 #include "tuner-service/workers/slot.h"
@@ -95,7 +96,7 @@ StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options, Superviso
   LocalExecutorOptions local{.slots = options.slots,
                              .ranks = options.launch.ranks,
                              .gpus_per_slot = options.launch.gpus_per_trial,
-                             .gpu_ids = options.launch.gpu_ids,
+                             .gpu_ids = GpuIds(options.launch),
                              .output_cap_bytes = options.output_cap_bytes,
                              .grace = options.launch.grace};
   std::unique_ptr<Executor> executor = TRY(LocalExecutor::Create(std::move(local), supervisor));

@@ -20,8 +20,9 @@ struct WorkerOptions {
   std::string study;
   Launch launch;
   int slots = 1;
-  std::string folder;  // Trials' folders are made here: <folder>/<trial id, 6 digits>/ with
-                       // stdout.log, stderr.log, checkpoints/.
+  std::string folder;  // Of this study alone (trials are numbered within it). Trials' folders are
+                       // made here: <folder>/<trial id, 6 digits>/ with stdout.log, stderr.log,
+                       // checkpoints/; and outbox/.
   size_t output_cap_bytes =
       8u << 20;  // Per output file: head and tail are kept, the middle is dropped and said so.
   std::string prefix = "worker";  // Names are <prefix>/<16 random hex digits>/<slot>. `jizi run`
@@ -43,9 +44,10 @@ class Worker {
   static StatusOr<std::unique_ptr<Worker>> Start(WorkerOptions options, Supervisor& supervisor);
   virtual ~Worker() = default;  // Stops (kKill).
 
-  virtual void Stop(StopMode mode) = 0;
+  virtual void Stop(StopMode mode) = 0;  // Signals at once, from the caller's thread; returns.
   // OK once the study is finished or the worker was stopped, and no process is left. Unavailable:
-  // the service stayed away.
+  // the service stayed away, or SUPERVISOR_GONE: the supervisor was killed, and the trials that it
+  // ran are queued again.
   virtual Status Wait() = 0;
   // False at the deadline.
   virtual bool WaitFor(std::chrono::milliseconds timeout) = 0;
