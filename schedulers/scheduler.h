@@ -68,7 +68,7 @@ class Scheduler {
                                       Rng rng, Memo& memo) const;
 };
 
-// The scheduler of spec.method with spec.settings_json.
+// The scheduler of spec.method with spec.settings_json, for a spec that has passed Validate.
 // Fails: Unimplemented for a method that is not here (names those that are); InvalidArgument for a
 // setting, with the nearest right name.
 StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const StudySpec& spec);

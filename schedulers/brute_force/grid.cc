@@ -44,7 +44,6 @@ class Grid : public Scheduler {
 
 StatusOr<std::unique_ptr<Scheduler>> CreateGrid(const StudySpec& spec) {
   TRY(ParseSettings(spec.settings_json, "grid", {}));
-  TRY(Validate(spec.space));
   for (const ParameterSpec& parameter : spec.space.parameters) {
     if (DiscreteDomain::Of(parameter.domain)) continue;
     return Error(

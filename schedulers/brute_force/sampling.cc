@@ -98,7 +98,6 @@ class Sampling : public Scheduler {
 
 StatusOr<std::unique_ptr<Scheduler>> CreateSampling(const StudySpec& spec) {
   const auto chosen = TRY(ParseSettings(spec.settings_json, "random", Settings()));
-  TRY(Validate(spec.space));
   const bool sobol = chosen.at("sampler") == "sobol";
   std::vector<int> dimensions;
   int varying = 0;

@@ -19,7 +19,8 @@ std::optional<int64_t> SobolPointOf(const Trial& trial) {
   int64_t point = 0;
   const std::string& text = tag->second;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), point);
-  return read.ec == std::errc() && point >= 0 ? std::optional(point) : std::nullopt;
+  const bool sane = read.ec == std::errc() && point >= 0 && point < kMaxExactInteger;
+  return sane ? std::optional(point) : std::nullopt;
 }
 
 }  // namespace

@@ -76,16 +76,6 @@ Status CheckListed(const std::string& name, const std::vector<ParamValue>& value
              "give " + std::string(values.size() == 1 ? "" : "one of ") + listed);
 }
 
-Status CheckValue(const ParameterSpec& parameter, const ParamValue& value) {
-  if (const auto* numeric = std::get_if<NumericDomain>(&parameter.domain)) {
-    return CheckNumeric(parameter.name, *numeric, value);
-  }
-  if (const auto* listed = std::get_if<CategoricalDomain>(&parameter.domain)) {
-    return CheckListed(parameter.name, listed->values, value);
-  }
-  return CheckListed(parameter.name, {std::get<ConstantDomain>(parameter.domain).value}, value);
-}
-
 std::string WhenText(const ParameterSpec& parameter) {
   std::string text;
   for (const Condition& condition : parameter.when) {
@@ -140,6 +130,16 @@ ParamValue CoerceTo(const Domain& domain, const ParamValue& value) {
 }
 
 }  // namespace
+
+Status CheckValue(const ParameterSpec& parameter, const ParamValue& value) {
+  if (const auto* numeric = std::get_if<NumericDomain>(&parameter.domain)) {
+    return CheckNumeric(parameter.name, *numeric, value);
+  }
+  if (const auto* listed = std::get_if<CategoricalDomain>(&parameter.domain)) {
+    return CheckListed(parameter.name, listed->values, value);
+  }
+  return CheckListed(parameter.name, {std::get<ConstantDomain>(parameter.domain).value}, value);
+}
 
 Status Check(const Space& space, const Params& params) {
   TRY(CheckUnknown(space, params));

@@ -34,6 +34,27 @@ std::vector<size_t> RootsOf(const Space& space, const std::map<std::string, size
   return root;
 }
 
+// The number of a value, quickly: conditions may name thousands of a list.
+class ValueNumbers {
+ public:
+  ValueNumbers(const Domain& domain, const DiscreteDomain* discrete) : discrete_(discrete) {
+    const auto* list = std::get_if<CategoricalDomain>(&domain);
+    if (list == nullptr) return;
+    for (const ParamValue& value : list->values) {
+      listed_.emplace(value, static_cast<int64_t>(listed_.size()));
+    }
+  }
+  std::optional<int64_t> Of(const ParamValue& value) const {
+    if (listed_.empty()) return discrete_->NumberOf(value);
+    const auto found = listed_.find(value);
+    return found == listed_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  const DiscreteDomain* discrete_;
+  std::map<ParamValue, int64_t> listed_;
+};
+
 }  // namespace
 
 std::optional<Points> Points::Of(const Space& space) {
@@ -72,12 +93,16 @@ void Points::FindKinds(Group& group, const std::map<std::string, size_t>& places
   // Of each parent: which (child, condition) each value that is asked for satisfies.
   std::vector<std::map<int64_t, std::vector<bool>>> satisfied(members.size());
   std::vector<size_t> asked(members.size());
+  std::vector<ValueNumbers> numbers;
+  for (const Member& member : members) {
+    numbers.emplace_back(member.parameter->domain, &member.domain);
+  }
   for (size_t child = 0; child < members.size(); ++child) {
     for (const Condition& condition : members[child].parameter->when) {
       const size_t parent = places.at(condition.parent);
       members[parent].last_child = std::max(members[parent].last_child, child);
       for (const ParamValue& value : condition.any_of) {
-        const auto number = members[parent].domain.NumberOf(value);
+        const auto number = numbers[parent].Of(value);
         if (!number) continue;
         auto& marks = satisfied[parent][*number];
         marks.resize(asked[parent] + 1);

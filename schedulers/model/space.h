@@ -89,6 +89,9 @@ Status Validate(const Space& space);
 // unknown one? Names the first that is not.
 Status Check(const Space& space, const Params& params);
 
+// Is this one of the values that the parameter can have?
+Status CheckValue(const ParameterSpec& parameter, const ParamValue& value);
+
 // The point at these coordinates. Log, step, probabilities and exact bounds are honoured: every
 // value it can return passes Check.
 Params FromUnit(const Space& space, std::span<const double> unit);

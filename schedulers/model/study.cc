@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxMetrics = 100;
 constexpr size_t kMaxAttributes = 1000;
 constexpr size_t kMaxAttributeBytes = 65536;
-constexpr int kMaxLastK = 1'000'000;
+constexpr int kMaxLastK = 10'000;  // With a target, each measurement looks at so many.
 constexpr int kMaxTries = 1000;
 constexpr char kNameMend[] = "give 1 to 256 bytes of UTF-8 without control characters";
 
@@ -60,7 +60,7 @@ Status ValidateMetrics(const StudySpec& spec) {
   }
   if (spec.objective.last_k < 1 || spec.objective.last_k > kMaxLastK) {
     return Bad("objective", "mean_of_last is " + std::to_string(spec.objective.last_k),
-               "give 1 to 1000000");
+               "give 1 to 10000");
   }
   return {};
 }

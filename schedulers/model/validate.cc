@@ -67,15 +67,15 @@ Status ValidateQuantum(const std::string& name, const NumericDomain& domain) {
   if (!std::isfinite(q) || q < 0) {
     return Bad(name, "the step is " + Text(q), "give a finite step above 0");
   }
-  if (domain.integral && (q < 1 || std::trunc(q) != q)) {
-    return Bad(name, "the step of an int is " + Text(q), "give a whole number of at least 1");
+  const auto most = static_cast<double>(kMaxExactInteger);
+  if (domain.integral && (q < 1 || q > most || std::trunc(q) != q)) {
+    return Bad(name, "the step of an int is " + Text(q), "give a whole number from 1 to 2^53");
   }
   if (q == 0) return {};
   const auto* uniform = std::get_if<Uniform>(&domain.distribution);
   if (uniform != nullptr) {
     const double size = std::max(std::abs(uniform->min), std::abs(uniform->max));
-    const auto limit = static_cast<double>(kMaxExactInteger);
-    if (size / q > limit || (domain.integral && size > limit)) {
+    if (size / q > most || (domain.integral && size > most)) {
       return Bad(name, "there are more than 2^53 steps between 0 and its bounds",
                  "give bounds and step within whole numbers up to 2^53, or no step");
     }
@@ -151,13 +151,20 @@ struct DomainCheck {
   }
 };
 
-using ByName = std::map<std::string, const ParameterSpec*>;
+struct Parent {
+  const ParameterSpec* spec = nullptr;
+  std::set<ParamValue> listed;  // Of a list: a condition may name thousands of them.
 
-// Could a parameter ever have this value?
-bool IsPossible(const Domain& domain, const ParamValue& value) {
-  const Space alone{{{.name = "x", .domain = domain, .when = {}}}};
-  return Check(alone, {{"x", value}}).ok();
-}
+  explicit Parent(const ParameterSpec& parameter) : spec(&parameter) {
+    const auto* list = std::get_if<CategoricalDomain>(&parameter.domain);
+    if (list != nullptr) listed.insert(list->values.begin(), list->values.end());
+  }
+  // Could it ever have this value?
+  bool MayBe(const ParamValue& value) const {
+    return listed.empty() ? CheckValue(*spec, value).ok() : listed.contains(value);
+  }
+};
+using ByName = std::map<std::string, Parent>;
 
 Status ValidateConditions(const Space& space, const ParameterSpec& parameter,
                           const ByName& before) {
@@ -187,7 +194,7 @@ Status ValidateConditions(const Space& space, const ParameterSpec& parameter,
                  "list 1 to 10000 of its parent's values");
     }
     for (const ParamValue& value : condition.any_of) {
-      if (IsPossible(parent->second->domain, value)) continue;
+      if (parent->second.MayBe(value)) continue;
       return Bad(parameter.name,
                  "its condition wants " + Quoted(condition.parent) + " to be " +
                      Quoted(ToJsonText(value)) + ", which it never is",
@@ -216,7 +223,7 @@ Status Validate(const Space& space) {
     }
     TRY(std::visit(DomainCheck{parameter.name}, parameter.domain));
     TRY(ValidateConditions(space, parameter, before));
-    before[parameter.name] = &parameter;
+    before.emplace(parameter.name, Parent(parameter));
   }
   return {};
 }

@@ -59,7 +59,9 @@ class Monkey {
     Rng rng({seed, 8});
     StudySpec spec = SimpleSpec();
     spec.budget.run_cap = 5 + static_cast<int64_t>(rng.Below(20));
-    if (rng.Below(3) == 0) spec.metrics[0].target = 0.01;
+    if (rng.Below(3) == 0) spec.metrics[0].target = 0.1;
+    spec.objective.kind = static_cast<ObjectiveKind>(rng.Below(3));
+    spec.objective.last_k = 1 + static_cast<int>(rng.Below(3));
     if (rng.Below(3) == 0) spec.budget.wall_clock = Seconds(3000);
     if (rng.Below(4) == 0) spec.metrics.clear();
     spec.retries.max_retries = static_cast<int>(rng.Below(3));
@@ -140,6 +142,7 @@ class Monkey {
       case 6: {
         StudySpec spec = SpecOf(m_.state.study.spec->seed);
         spec.metrics = m_.state.study.spec->metrics;
+        spec.objective = m_.state.study.spec->objective;
         spec.budget.run_cap = m_.state.study.spec->budget.run_cap.value_or(0) + 1;
         return ResumeCommand{spec, id};
       }
@@ -152,7 +155,8 @@ class Monkey {
       case 10:
         return ReleaseCommand{lease, Number(lease), ""};
       case 11:
-        return AttachCommand{lease, "", Capabilities{true, true, true, {"x"}}, 10};
+        return AttachCommand{lease, "",
+                             Capabilities{true, rng_.Below(3) > 0, rng_.Below(3) > 0, {"x"}}, 10};
       case 12:
         return AttachCommand{std::nullopt, "w1", std::nullopt, std::nullopt};
       case 13: {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -80,6 +81,68 @@ TEST(Report, TooManyMeasurementsInOneReportAreRefused) {
   report.measurements.resize(1);
   report.total_steps = -1;
   EXPECT_EQ(CodeOf(m.Run(report).status()), "NEGATIVE_STEPS");
+}
+
+// Without the bound one report of the largest size allowed would take the engine thread minutes.
+TEST(Report, AStepHoldsAsManyMetricsAsAMeasurementHoweverManyCallsAddThem) {
+  Machine m(SimpleSpec());
+  const LeaseRef lease = m.Take("w");
+  ReportCommand report = m.ReportOf(lease, 1, 0.5);
+  const auto names = [](size_t from, size_t count) {
+    std::vector<Metric> metrics;
+    for (size_t i = 0; i < count; ++i) metrics.push_back({"m" + std::to_string(from + i), 1});
+    return metrics;
+  };
+  report.measurements.push_back(At(1, names(0, kMaxMetricsPerMeasurement - 1)));
+  report.measurements.push_back(At(1, names(5000, 1)));
+  report.measurements.push_back(At(2, names(0, kMaxMetricsPerMeasurement)));
+  const auto outcome = m.Run(report);
+  ASSERT_TRUE(outcome.ok());
+  const std::vector<Rejected>& rejected = std::get<ReportReply>(*outcome->reply).rejected;
+  ASSERT_EQ(rejected.size(), 1u);
+  EXPECT_EQ(rejected[0].index, 2);
+  EXPECT_EQ(rejected[0].why, "more than 1000 metrics at step 1");
+  EXPECT_EQ(m.At(1).measurements.size(), 3u);
+}
+
+TEST(Report, ALargeReportAtOneStepIsQuick) {
+  Machine m(SimpleSpec());
+  m.check_replay = false;
+  const LeaseRef lease = m.Take("w");
+  ReportCommand report = m.ReportOf(lease, 1, 0.5);
+  report.measurements.clear();
+  for (int i = 0; i < kMaxMeasurementsPerReport / 2; ++i) {
+    std::vector<Metric> metrics;
+    for (size_t k = 0; k < kMaxMetricsPerMeasurement / 4; ++k) {
+      metrics.push_back({"m" + std::to_string(i) + "." + std::to_string(k), 1});
+    }
+    report.measurements.push_back(At(1, std::move(metrics)));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto outcome = m.Run(report);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(m.At(1).measurements.size(), 4u);
+  // A fraction of a second; it would be minutes if every measurement were compared with all.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(Contract8, ATargetReachedWithinABatchIsReachedAfterARestartToo) {
+  for (const ObjectiveKind kind :
+       {ObjectiveKind::kLast, ObjectiveKind::kBest, ObjectiveKind::kMeanOfLast}) {
+    StudySpec spec = SimpleSpec();
+    spec.metrics[0].target = 0.1;
+    spec.objective = {kind, 2};
+    Machine m(spec);
+    const LeaseRef lease = m.Take("w");
+    ReportCommand report = m.ReportOf(lease, 1, 0.1);
+    report.measurements.push_back(At(2, {{"loss", 0.1}}));
+    report.measurements.push_back(At(3, {{"loss", 9}}));
+    report.measurements.push_back(At(4, {{"other", 0}}));
+    ASSERT_TRUE(m.Run(report).ok());  // The machine compares the log's replay with the state.
+    EXPECT_EQ(m.state.target_reached, 1);
+    m.Restart();
+    EXPECT_EQ(m.state.target_reached, 1);
+  }
 }
 
 TEST(Contract13, OnChangeRunsOncePerMeasurementInOrderHoweverCallsAreBatched) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/core/machine.h"
 
 namespace jizi::tuner::testing {
@@ -66,6 +68,56 @@ TEST(Contract12, ASuggestRepeatedGetsTheSameTrialAndTokenAlsoAfterARestart) {
   EXPECT_EQ(CodeOf(m.Call(again).status()), "SEQUENCE_REUSED");
 }
 
+// A repeat is a sign of life: the worker is told a full lease, so it has one.
+TEST(Contract12, ASuggestRepeatedRenewsTheLeaseThatItAnswers) {
+  Machine m(SimpleSpec());
+  const SuggestCommand first = m.SuggestFor("w");
+  ASSERT_TRUE(m.Call(first).ok());
+  m.Advance(50);
+  const auto repeated = m.Run(first);
+  ASSERT_TRUE(repeated.ok());
+  EXPECT_TRUE(repeated->events.empty());
+  m.Advance(20);
+  ASSERT_TRUE(m.Run(TickCommand{}).ok());
+  EXPECT_EQ(m.StateOf(1), TrialState::kRunning);
+  m.Advance(41);
+  ASSERT_TRUE(m.Run(TickCommand{}).ok());
+  EXPECT_EQ(m.StateOf(1), TrialState::kQueued);
+  const auto returned = m.Run(first);  // Nobody else has it yet.
+  ASSERT_TRUE(returned.ok());
+  EXPECT_EQ(m.StateOf(1), TrialState::kRunning);
+}
+
+TEST(Contract12, AWaitIsNotRecordedAndItsNumberIsDecidedAnewOrLeftOut) {
+  Machine m(SimpleSpec());
+  const LeaseRef lease = m.Take("w");
+  ASSERT_TRUE(m.Run(SetStateCommand{StudyState::kPaused}).ok());
+  const size_t records = m.log.size();
+  SuggestCommand poll = m.SuggestFor("w");
+  EXPECT_EQ(poll.call.sequence, 2);
+  for (int night = 0; night < 100; ++night) {
+    const auto waits = m.Run(poll);
+    ASSERT_TRUE(waits.ok());
+    EXPECT_TRUE(std::holds_alternative<Wait>(std::get<SuggestReply>(*waits->reply)));
+    if (night % 2 == 1) ++poll.call.sequence;  // A caller that counts it.
+  }
+  EXPECT_EQ(m.log.size(), records);
+  EXPECT_EQ(m.SuggestFor("w").call.sequence, 2);
+  ASSERT_TRUE(m.Run(SetStateCommand{StudyState::kActive}).ok());
+  const auto given = m.Call(poll);
+  ASSERT_TRUE(given.ok());
+  EXPECT_TRUE(std::holds_alternative<std::vector<Assigned>>(std::get<SuggestReply>(*given)));
+  EXPECT_EQ(m.SuggestFor("w").call.sequence, poll.call.sequence + 1);
+  --poll.call.sequence;  // A late copy of a Wait.
+  EXPECT_EQ(CodeOf(m.Run(poll).status()), "STALE_SEQUENCE");
+  poll.call.sequence = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(CodeOf(m.Run(poll).status()), "SEQUENCE_INVALID");
+  m.Report(lease, 1, 0.5);  // Attempts have no waits, and no gaps.
+  ReportCommand gap = m.ReportOf(lease, 2, 0.5);
+  ++gap.call.sequence;
+  EXPECT_EQ(CodeOf(m.Run(gap).status()), "SEQUENCE_GAP");
+}
+
 TEST(Contract12, CheckpointAndReleaseShareTheSequenceWithReports) {
   Machine m(SimpleSpec());
   const LeaseRef lease = m.Take("w");
@@ -118,8 +170,8 @@ TEST(Contract12, CompleteWithARefusedNextHasDoneNothing) {
   m.Report(lease, 1, 0.5);
   CompleteCommand complete = m.CompleteOf(lease);
   complete.next = m.SuggestFor("w");
-  complete.next->call.sequence = 7;
-  EXPECT_EQ(CodeOf(m.Call(complete).status()), "SEQUENCE_GAP");
+  complete.next->call.sequence = 0;
+  EXPECT_EQ(CodeOf(m.Call(complete).status()), "SEQUENCE_INVALID");
   EXPECT_EQ(m.StateOf(1), TrialState::kRunning);
 }
 
@@ -141,6 +193,22 @@ TEST(Contract12, RequestIdsMakeEnqueueAndRetryHappenOnce) {
     EXPECT_EQ(std::get<RetryReply>(*reply).queued, std::vector<TrialId>{1});
   }
   EXPECT_EQ(m.state.queue.size(), 1u);
+}
+
+TEST(Contract12, ARequestIdOfAnotherKindOfRequestIsRefused) {
+  Machine m(SimpleSpec());
+  ASSERT_TRUE(m.Call(EnqueueCommand{AtX(0.25), "enqueue"}).ok());
+  CompleteCommand failed = m.CompleteOf(m.Take("w"));
+  failed.outcome = FailedOutcome{"exit code 1"};
+  ASSERT_TRUE(m.Call(failed).ok());
+  ASSERT_TRUE(m.Call(EnqueueCommand{AtX(0.5), "other"}).ok());
+  EXPECT_EQ(CodeOf(m.Call(RetryCommand{{}, "enqueue"}).status()), "REQUEST_ID_REUSED");
+  EXPECT_EQ(CodeOf(m.Call(RetryCommand{{1}, "create"}).status()), "REQUEST_ID_REUSED");
+  ASSERT_TRUE(m.Call(RetryCommand{{1}, "retry"}).ok());
+  EXPECT_EQ(CodeOf(m.Call(RetryCommand{{1, 2}, "retry"}).status()), "REQUEST_ID_REUSED");
+  EXPECT_EQ(CodeOf(m.Call(EnqueueCommand{AtX(0.25), "retry"}).status()), "REQUEST_ID_REUSED");
+  EXPECT_EQ(CodeOf(m.Call(ResumeCommand{SimpleSpec(), "retry"}).status()), "REQUEST_ID_REUSED");
+  EXPECT_EQ(m.StateOf(1), TrialState::kQueued);
 }
 
 TEST(Contract12, AttachTellsTheNextNumbersOfAttemptAndWorker) {

@@ -222,5 +222,16 @@ TEST_F(FileTest, DamageAtRandomBytesIsNeverACrash) {
   EXPECT_TRUE(noticed > 10 || std::getenv("JIZI_TEST_SEED") != nullptr);
 }
 
+// Without shared memory SQLite would stay with its old journal, and the limits of the log would
+// never apply.
+TEST_F(FileTest, Contract4AFileSystemWithoutAWriteAheadLogIsRefused) {
+  SqliteOptions options;
+  options.path = path_;
+  options.vfs = "unix-none";
+  const auto store = OpenSqliteStore(options);
+  EXPECT_EQ(store.status().code(), StatusCode::kFailedPrecondition) << store.status();
+  EXPECT_EQ(testing::CodeOf(store.status()), "STORE_CANNOT_OPEN");
+}
+
 }  // namespace
 }  // namespace jizi::tuner

@@ -41,10 +41,12 @@ void Dequeue(StudyData& state, TrialId trial) {
   state.queue.erase(place);
 }
 
-void KeepRequest(StudyData& state, const std::string& request_id, TrialId made) {
+void KeepRequest(StudyData& state, const std::string& request_id, KeptRequest::Kind kind,
+                 TrialId made = 0) {
   if (request_id.empty()) return;
-  std::vector<TrialId>& all = state.requests[request_id];
-  if (made != 0) all.push_back(made);
+  KeptRequest& request =
+      state.requests.try_emplace(request_id, KeptRequest{kind, {}}).first->second;
+  if (made != 0) request.trials.push_back(made);
 }
 
 // From `step` on, a line of training was given up: what was measured and saved after it no longer
@@ -69,30 +71,24 @@ void ConsiderBest(StudyData& state, const Trial& trial) {
   state.study.best = trial.id;
 }
 
-// metric.target: judged by the study's objective, on what has been measured so far.
-void ConsiderTarget(StudyData& state, const Trial& trial, const std::vector<Measurement>& added) {
+// metric.target: judged by the study's objective after each measurement of it, however calls were
+// batched and events joined.
+void ConsiderTarget(StudyData& state, const Trial& trial, const Measurement& added) {
   const MetricSpec* metric = state.study.spec->Metric();
   if (metric == nullptr || !metric->target || state.target_reached) return;
-  const auto reaches = [metric](double value) {
-    return std::isfinite(value) && !IsBetter(metric->goal, *metric->target, value);
-  };
-  bool reached = false;
-  if (state.study.spec->objective.kind == ObjectiveKind::kMeanOfLast) {
-    const std::optional<double> mean = ObjectiveOf(*state.study.spec, trial);
-    reached = mean && reaches(*mean);
-  } else {
-    for (const Measurement& measurement : added) {
-      const double* value = Find(measurement, metric->name);
-      reached = reached || (value != nullptr && reaches(*value));
-    }
+  const double* value = Find(added, metric->name);
+  if (value == nullptr) return;
+  const bool by_mean = state.study.spec->objective.kind == ObjectiveKind::kMeanOfLast;
+  const double judged = by_mean ? *ObjectiveOf(*state.study.spec, trial) : *value;
+  if (std::isfinite(judged) && !IsBetter(metric->goal, *metric->target, judged)) {
+    state.target_reached = trial.id;
   }
-  if (reached) state.target_reached = trial.id;
 }
 
 void On(StudyData& state, const StudyCreated& event, Timestamp time) {
   state.study.spec = std::make_shared<const StudySpec>(event.spec);
   state.created = time;
-  KeepRequest(state, event.request_id, 0);
+  KeepRequest(state, event.request_id, KeptRequest::Kind::kCreateStudy);
 }
 
 void On(StudyData& state, const StudyResumed& event, Timestamp) {
@@ -103,7 +99,7 @@ void On(StudyData& state, const StudyResumed& event, Timestamp) {
   state.exhausted = false;
   state.exhausted_why.clear();
   state.scheduler_waits.reset();
-  KeepRequest(state, event.request_id, 0);
+  KeepRequest(state, event.request_id, KeptRequest::Kind::kResumeStudy);
 }
 
 void On(StudyData& state, const StudyStateSet& event, Timestamp) {
@@ -139,7 +135,7 @@ void On(StudyData& state, const TrialCreated& event, Timestamp time) {
   ++state.study.counts[TrialState::kQueued];
   Queue(state, event.trial, event.decision == 0 ? Turn::kFirst : Turn::kLast);
   if (event.decision <= 0) state.scheduler_waits.reset();
-  KeepRequest(state, event.request_id, event.trial);
+  KeepRequest(state, event.request_id, KeptRequest::Kind::kEnqueueTrial, event.trial);
 }
 
 void On(StudyData& state, const TrialAssigned& event, Timestamp time) {
@@ -184,9 +180,9 @@ void On(StudyData& state, const MeasurementsReported& event, Timestamp) {
   Trial& trial = MutableTrial(state, event.trial);
   for (const Measurement& measurement : event.measurements) {
     trial.measurements.push_back(measurement);
+    ConsiderTarget(state, trial, measurement);
   }
   if (event.total_steps) trial.total_steps = event.total_steps;
-  ConsiderTarget(state, trial, event.measurements);
   state.scheduler_waits.reset();
 }
 
@@ -244,7 +240,7 @@ void On(StudyData& state, const TrialRequeued& event, Timestamp) {
   }
   SetTrialState(state, trial, TrialState::kQueued);
   Queue(state, event.trial, Turn::kFirst);
-  KeepRequest(state, event.request_id, event.trial);
+  KeepRequest(state, event.request_id, KeptRequest::Kind::kRetryTrials, event.trial);
 }
 
 void On(StudyData& state, const AttributesSet& event, Timestamp) {

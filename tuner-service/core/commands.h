@@ -31,13 +31,14 @@ inline constexpr Seconds kMaxLease{30 * 24 * 3600.0};
 inline constexpr size_t kMaxIdBytes = 256;      // Workers, request ids, metric and attribute names.
 inline constexpr size_t kMaxWhyBytes = 4096;    // Longer reasons keep head and tail.
 inline constexpr size_t kMaxAttributes = 1000;  // Of a study, or of a trial.
-inline constexpr size_t kMaxAttributeBytes = 65536;  // One value.
-inline constexpr size_t kMaxMetricsPerMeasurement = 1000;
-inline constexpr size_t kMaxMeasurementsPerStep = 1000;  // Calls may add metrics to one step.
+inline constexpr size_t kMaxAttributeBytes = 65536;        // One value.
+inline constexpr size_t kMaxMetricsPerMeasurement = 1000;  // And at one step, by all calls.
+inline constexpr size_t kMaxMeasurementsPerStep = 1000;    // Calls may add metrics to one step.
 inline constexpr size_t kMaxCheckpointsPerTrial = 10'000;
 inline constexpr size_t kMaxAttemptsPerTrial = 1000;
 inline constexpr size_t kMaxWorkersPerStudy = 100'000;
 inline constexpr size_t kMaxLeasesPerRenew = 1000;
+inline constexpr int64_t kMaxSequence = int64_t{1} << 53;
 
 // The place of a call in its caller's sequence (contract 12).
 struct CallNumber {

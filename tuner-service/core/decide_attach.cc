@@ -40,13 +40,14 @@ Status TrialEnded(const Trial& trial) {
                 "ask for another trial");
 }
 
-StatusOr<Place> PlaceOf(const LastCall* last, const CallNumber& call, const std::string& whose) {
+StatusOr<Place> PlaceOf(const LastCall* last, const CallNumber& call, const std::string& whose,
+                        Gaps gaps) {
   const int64_t before = last == nullptr ? 0 : last->call.sequence;
   const std::string number = std::to_string(call.sequence);
   const std::string expected = std::to_string(before + 1);
-  if (call.sequence < 1) {
+  if (call.sequence < 1 || call.sequence > kMaxSequence) {
     return Refuse(StatusCode::kInvalidArgument, "SEQUENCE_INVALID", whose,
-                  "sequence " + number + " of " + whose + " is not 1 or more",
+                  "sequence " + number + " of " + whose + " is not from 1 to 2^53",
                   "number the calls 1, 2, 3, ...; the next is " + expected);
   }
   if (call.sequence == before) {
@@ -60,7 +61,7 @@ StatusOr<Place> PlaceOf(const LastCall* last, const CallNumber& call, const std:
                   "sequence " + number + " of " + whose + " was answered long ago",
                   "the next number is " + expected + "; Attach tells it");
   }
-  if (call.sequence > before + 1) {
+  if (call.sequence > before + 1 && gaps == Gaps::kRefused) {
     return Refuse(StatusCode::kInvalidArgument, "SEQUENCE_GAP", whose,
                   "sequence " + number + " of " + whose + " leaves a gap",
                   "send number " + expected + " first; Attach tells it");

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include "tuner-service/core/draft.h"
 
@@ -65,13 +66,13 @@ Judgement Judge(const Trial& trial, const NewMeasurement& measurement, bool catc
   const size_t first = FirstAt(trial, measurement.step);
   size_t end = first;
   while (end < trial.measurements.size() && trial.measurements[end].step == measurement.step) ++end;
+  std::set<std::string_view> there;  // Bounded: what is stored below sees to it.
+  for (size_t i = first; i < end; ++i) {
+    for (const Metric& metric : trial.measurements[i].metrics) there.insert(metric.name);
+  }
   std::string doubled;  // The first of them.
   for (const Metric& metric : measurement.metrics) {
-    bool there = false;
-    for (size_t i = first; i < end && !there; ++i) {
-      there = Find(trial.measurements[i], metric.name) != nullptr;
-    }
-    if (!there) {
+    if (!there.contains(metric.name)) {
       kept.metrics.push_back(metric);
     } else if (!catching_up) {
       if (doubled.empty()) doubled = "'" + metric.name + "'";
@@ -95,6 +96,8 @@ Judgement Judge(const Trial& trial, const NewMeasurement& measurement, bool catc
                          " measurements: report less often";
   } else if (end - first >= kMaxMeasurementsPerStep) {
     judgement.rejected = "too many calls added metrics" + at;
+  } else if (there.size() + kept.metrics.size() > kMaxMetricsPerMeasurement) {
+    judgement.rejected = "more than " + std::to_string(kMaxMetricsPerMeasurement) + " metrics" + at;
   } else {
     judgement.stored = std::move(kept);
   }

@@ -1,7 +1,6 @@
 // What people ask of a study: its state, attributes, more trials, more budget; and the passing of
 // time.
 
-#include <algorithm>
 #include <set>
 
 #include "tuner-service/core/draft.h"
@@ -54,7 +53,7 @@ void GoOn(Draft& draft, const std::string& why) {
   draft.Emit(StudyStateSet{StudyState::kActive, why});
 }
 
-const std::vector<TrialId>* MadeBefore(const StudyData& state, const std::string& request_id) {
+const KeptRequest* MadeBefore(const StudyData& state, const std::string& request_id) {
   const auto found = state.requests.find(request_id);
   return request_id.empty() || found == state.requests.end() ? nullptr : &found->second;
 }
@@ -64,11 +63,11 @@ const std::vector<TrialId>* MadeBefore(const StudyData& state, const std::string
 StatusOr<Outcome> Decide(Draft& draft, const EnqueueCommand& command) {
   TRY(CheckId(command.request_id, "request_id", true));
   const Params params = Coerce(draft.spec().space, command.params);
-  if (const std::vector<TrialId>* made = MadeBefore(draft.state(), command.request_id)) {
-    const bool same = made->size() == 1 && draft.At(made->front()).decision == 0 &&
-                      draft.At(made->front()).params == params;
+  if (const KeptRequest* made = MadeBefore(draft.state(), command.request_id)) {
+    const bool same = made->kind == KeptRequest::Kind::kEnqueueTrial &&
+                      draft.At(made->trials.front()).params == params;
     if (!same) return RequestReused(command.request_id);
-    return draft.Take(Reply(EnqueueReply{draft.Share(made->front())}));
+    return draft.Take(Reply(EnqueueReply{draft.Share(made->trials.front())}));
   }
   if (draft.state().state == StudyState::kStopped) return StudyStopped("EnqueueTrial");
   TRY(Check(draft.spec().space, params));
@@ -88,17 +87,16 @@ StatusOr<Outcome> Decide(Draft& draft, const EnqueueCommand& command) {
 
 StatusOr<Outcome> Decide(Draft& draft, const RetryCommand& command) {
   TRY(CheckId(command.request_id, "request_id", true));
-  if (const std::vector<TrialId>* made = MadeBefore(draft.state(), command.request_id)) {
-    const bool same = std::all_of(made->begin(), made->end(), [&](TrialId trial) {
-      return !draft.At(trial).attempts.empty() &&
-             (command.trials.empty() || std::find(command.trials.begin(), command.trials.end(),
-                                                  trial) != command.trials.end());
-    });
-    if (!same || made->empty()) return RequestReused(command.request_id);
-    return draft.Take(Reply(RetryReply{*made}));
+  const std::set<TrialId> asked(command.trials.begin(), command.trials.end());
+  if (const KeptRequest* made = MadeBefore(draft.state(), command.request_id)) {
+    const std::set<TrialId> queued(made->trials.begin(), made->trials.end());
+    const bool same =
+        made->kind == KeptRequest::Kind::kRetryTrials && (asked.empty() || asked == queued);
+    if (!same) return RequestReused(command.request_id);
+    return draft.Take(Reply(RetryReply{made->trials}));
   }
   if (draft.state().state == StudyState::kStopped) return StudyStopped("RetryTrials");
-  std::set<TrialId> chosen(command.trials.begin(), command.trials.end());
+  std::set<TrialId> chosen = asked;
   for (const TrialId id : chosen) {
     const Trial* trial = draft.study().Find(id);
     if (trial == nullptr) {
@@ -176,7 +174,10 @@ StatusOr<Outcome> Decide(Draft& draft, const SetAttributesCommand& command) {
 
 StatusOr<Outcome> Decide(Draft& draft, const ResumeCommand& command) {
   TRY(CheckId(command.request_id, "request_id", true));
-  if (MadeBefore(draft.state(), command.request_id) != nullptr) {
+  if (const KeptRequest* made = MadeBefore(draft.state(), command.request_id)) {
+    const bool same = made->kind == KeptRequest::Kind::kCreateStudy ||
+                      made->kind == KeptRequest::Kind::kResumeStudy;
+    if (!same) return RequestReused(command.request_id);
     return draft.Take(Reply(DoneReply{}));
   }
   TRY(Validate(command.spec));

@@ -120,10 +120,10 @@ Suggested Answer(Draft& draft, const SuggestCommand& command, RecordedSuggestion
   return {std::move(reply), std::nullopt};
 }
 
-Suggested AnswerWait(Draft& draft, const SuggestCommand& command, std::string why) {
-  RecordedSuggestion recorded;
-  recorded.wait = Wait{Seconds(1), std::move(why)};
-  return Answer(draft, command, std::move(recorded));
+// Not recorded: it gave nothing, so the same number may be decided anew. An idle study would
+// otherwise grow its log with every poll of every worker.
+Suggested AnswerWait(std::string why) {
+  return {SuggestReply(Wait{Seconds(1), std::move(why)}), std::nullopt};
 }
 
 Suggested AnswerFinished(Draft& draft, const SuggestCommand& command) {
@@ -162,7 +162,9 @@ StatusOr<const RecordedReply*> AdmitSuggest(const StudyData& state, const Sugges
   const auto found = state.workers.find(command.worker);
   const LastCall* last = found == state.workers.end() ? nullptr : &found->second;
   const std::string whose = "worker '" + command.worker + "'";
-  if (TRY(PlaceOf(last, command.call, whose)) == Place::kRepeat) return &last->reply;
+  if (TRY(PlaceOf(last, command.call, whose, Gaps::kAllowed)) == Place::kRepeat) {
+    return &last->reply;
+  }
   if (command.count < 1 || command.count > kMaxSuggestions) {
     return Refuse(StatusCode::kInvalidArgument, "BAD_COUNT", "count",
                   "count is " + std::to_string(command.count),
@@ -195,7 +197,7 @@ Suggested Serve(Draft& draft, const SuggestCommand& command) {
     return AnswerFinished(draft, command);
   }
   if (state.state == StudyState::kPaused) {
-    return AnswerWait(draft, command, "the study is paused");
+    return AnswerWait("the study is paused");
   }
   const auto count = static_cast<size_t>(command.count);
   const std::vector<TrialId> picked = Pick(state, command.worker, count);
@@ -205,9 +207,8 @@ Suggested Serve(Draft& draft, const SuggestCommand& command) {
     return Park(draft, count - picked.size());
   }
   if (picked.empty()) {
-    return AnswerWait(draft, command,
-                      *nothing_more + "; " + std::to_string(Running(state)) +
-                          " running trials may still come back");
+    return AnswerWait(*nothing_more + "; " + std::to_string(Running(state)) +
+                      " running trials may still come back");
   }
   RecordedSuggestion recorded;
   for (size_t i = 0; i < picked.size(); ++i) {
@@ -223,11 +224,7 @@ Suggested Serve(Draft& draft, const SuggestCommand& command) {
 
 StatusOr<Outcome> Decide(Draft& draft, const SuggestCommand& command) {
   const RecordedReply* recorded = TRY(AdmitSuggest(draft.state(), command));
-  if (recorded != nullptr) {
-    const auto* suggestion = std::get_if<RecordedSuggestion>(recorded);
-    SuggestReply reply = Rebuild(draft, suggestion == nullptr ? RecordedSuggestion() : *suggestion);
-    return draft.Take(Reply(std::move(reply)));
-  }
+  if (recorded != nullptr) return draft.Take(Reply(Repeat(draft, *recorded)));
   Suggested suggested = Serve(draft, command);
   if (suggested.reply) return draft.Take(Reply(*std::move(suggested.reply)));
   Outcome outcome = draft.Take(std::nullopt);

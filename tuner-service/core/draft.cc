@@ -133,28 +133,21 @@ void Tell(Draft& draft, TrialId id, const Directive& directive) {
 
 }  // namespace
 
-Enacted Enact(Draft& draft, const Decision& decision, int64_t number) {
-  Enacted enacted;
+void Enact(Draft& draft, const Decision& decision, int64_t number) {
   for (const auto& [trial, directive] : decision.tell) Tell(draft, trial, directive);
   const bool handing_out = draft.state().state != StudyState::kStopped;
   for (const TrialId trial : decision.resume) {
     // It may have been resumed since the scheduler looked.
     if (!handing_out || draft.At(trial).state != TrialState::kPaused) continue;
     draft.Emit(TrialRequeued{trial, "resumed by the scheduler", ""});
-    ++enacted.taken;
   }
   for (const Proposal& proposal : decision.start) {
-    if (!MayCreate(draft.state(), draft.context().now)) {
-      ++enacted.dropped;
-      continue;
-    }
+    if (!MayCreate(draft.state(), draft.context().now)) break;
     TrialCreated created{static_cast<TrialId>(draft.study().trials.size()) + 1, number, proposal,
                          ""};
     created.proposal.why = Clip(proposal.why);
     draft.Emit(std::move(created));
-    ++enacted.taken;
   }
-  return enacted;
 }
 
 Directive Join(const Directive& first, const Directive& second) {

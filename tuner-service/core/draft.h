@@ -57,11 +57,7 @@ class Draft {
 Status CheckDecision(const StudyData& state, const Decision& decision, int count);
 
 // New trials (as far as budgets allow), resumes, directives. `number` as in TrialCreated.
-struct Enacted {
-  int64_t taken = 0;    // Created or resumed.
-  int64_t dropped = 0;  // Proposals that no budget was left for.
-};
-Enacted Enact(Draft& draft, const Decision& decision, int64_t number);
+void Enact(Draft& draft, const Decision& decision, int64_t number);
 
 // Two directives for one trial: a Stop absorbs all, a Pause all but a Stop, changes are joined (the
 // later value wins).
@@ -86,9 +82,11 @@ enum class Standing {
 StatusOr<Standing> StandingOf(const StudyData& state, const LeaseRef& lease);
 
 enum class Place { kNext, kRepeat };
+enum class Gaps { kRefused, kAllowed };  // Allowed to workers: a Wait is not recorded.
 // Fails: InvalidArgument SEQUENCE_INVALID, SEQUENCE_REUSED, SEQUENCE_GAP; FailedPrecondition
 // STALE_SEQUENCE.
-StatusOr<Place> PlaceOf(const LastCall* last, const CallNumber& call, const std::string& whose);
+StatusOr<Place> PlaceOf(const LastCall* last, const CallNumber& call, const std::string& whose,
+                        Gaps gaps = Gaps::kRefused);
 const LastCall* LastCallOf(const StudyData& state, const LeaseRef& lease);
 int64_t NextSequence(const LastCall* last);
 

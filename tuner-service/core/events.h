@@ -19,7 +19,7 @@ struct StudyCreated {
   StudySpec spec;
   std::string request_id;
 };
-struct StudyResumed {  // Budgets, retries and workers' settings taken over from a new spec.
+struct StudyResumed {  // Budgets and retries taken over from a new spec.
   Budget budget;
   RetryPolicy retries;
   std::string request_id;
@@ -104,7 +104,7 @@ struct AttributesSet {
 // The recorded answer of a numbered call (contract 12), small enough to keep: trials by reference.
 struct RecordedSuggestion {
   std::vector<std::pair<TrialId, int>> assigned;  // Trial, attempt.
-  std::optional<Wait> wait;
+  std::optional<Wait> wait;  // In older logs only: a Wait is no longer recorded.
   std::optional<Finished> finished;
 };
 struct RecordedReport {

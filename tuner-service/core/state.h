@@ -1,13 +1,14 @@
 #pragma once
 // state.h - a study's whole state: what events made of it, and the two things that are not stored
-// (lease deadlines, the decision under way). Threads: a value, owned by the engine thread; copies
-// are cheap (persistent_vector.h).
+// (lease deadlines, the decision under way). Threads: a value, owned by the engine thread. Cost: a
+// copy of `study` alone is cheap (persistent_vector.h), one of all is not.
 
 #include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tuner-service/core/events.h"
 
@@ -16,6 +17,14 @@ namespace jizi::tuner {
 struct LastCall {
   CallNumber call;
   RecordedReply reply;
+};
+
+// What a call with a request id made, for its repeats.
+struct KeptRequest {
+  enum class Kind { kCreateStudy, kResumeStudy, kEnqueueTrial, kRetryTrials };
+  Kind kind = Kind::kCreateStudy;
+  std::vector<TrialId> trials;
+  bool operator==(const KeptRequest&) const = default;
 };
 
 struct StudyData {
@@ -38,8 +47,7 @@ struct StudyData {
   size_t queue_first = 0;     // So many at its front were enqueued by hand or are tried again.
   std::map<std::string, LastCall> workers;
   std::map<std::pair<TrialId, int>, LastCall> attempts;  // The last two of each trial.
-  std::map<std::string, std::vector<TrialId>>
-      requests;  // What EnqueueTrial, RetryTrials and CreateStudy made, by request id.
+  std::map<std::string, KeptRequest> requests;           // By request id.
 
   // Not stored: in memory on the steady clock (contract 9).
   struct Lease {

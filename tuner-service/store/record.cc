@@ -37,120 +37,15 @@ class Checksum {
   uint64_t hash_ = 0xcbf29ce484222325;
 };
 
-// Says where the damage is.
-Status At(StudyId study, int64_t position, const Status& status) {
+}  // namespace
+
+Status InRecord(StudyId study, int64_t position, const Status& status) {
   if (status.ok()) return status;
   return Error(status.code(),
                "study " + std::to_string(study) + ", record " + std::to_string(position) + ": " +
                    std::string(status.message()),
                DetailOf(status));
 }
-
-// What Apply takes for granted: trials and attempts that exist, only queued ones handed out, ended
-// ones left alone.
-class FitsState {
- public:
-  explicit FitsState(const StudyData& state)
-      : state_(state),
-        created_(state.log_position > 0),
-        trials_(static_cast<int64_t>(state.study.trials.size())) {}
-
-  Status operator()(const StudyCreated&) {
-    if (created_) return Damaged("a study that is created twice");
-    created_ = true;
-    return absl::OkStatus();
-  }
-  Status operator()(const TrialCreated& event) {
-    if (event.trial != trials_ + 1) return Damaged("a trial whose number does not follow the last");
-    ++trials_;
-    changed_[event.trial] = {};
-    return Created();
-  }
-  Status operator()(const TrialAssigned& event) {
-    TRY(Exists(event.trial));
-    Known& trial = Change(event.trial);
-    if (event.attempt != trial.attempts + 1) {
-      return Damaged("an attempt whose number does not follow the last");
-    }
-    ++trial.attempts;
-    return HandOut(trial);
-  }
-  Status operator()(const AttemptReclaimed& event) {
-    TRY(HasAttempt(event.trial, event.attempt));
-    return HandOut(Change(event.trial));
-  }
-  Status operator()(const AttemptEnded& event) {
-    TRY(HasAttempt(event.trial, event.attempt));
-    return Move(event.trial, event.state);
-  }
-  Status operator()(const TrialRequeued& event) {
-    TRY(Exists(event.trial));
-    return Move(event.trial, TrialState::kQueued);
-  }
-  Status operator()(const MeasurementsReported& event) { return HasAttempt(event.trial, 1); }
-  Status operator()(const DirectiveDelivered& event) { return HasAttempt(event.trial, 1); }
-  Status operator()(const AttemptAttached& event) { return HasAttempt(event.trial, event.attempt); }
-  Status operator()(const AttributesSet& event) {
-    return event.trial == 0 ? Created() : Exists(event.trial);
-  }
-  Status operator()(const CheckpointRegistered& event) { return Exists(event.trial); }
-  Status operator()(const TrialTold& event) { return Exists(event.trial); }
-  template <typename OfTheStudy>
-  Status operator()(const OfTheStudy&) {
-    return Created();
-  }
-
- private:
-  struct Known {
-    TrialState state = TrialState::kQueued;
-    int attempts = 0;
-  };
-
-  Status Created() const {
-    return created_ ? absl::OkStatus() : Damaged("a study without its creation");
-  }
-  Status Exists(TrialId trial) const {
-    if (trial < 1 || trial > trials_) {
-      return Damaged("trial " + std::to_string(trial) + " of " + std::to_string(trials_));
-    }
-    return Created();
-  }
-  // Of a trial that exists, after the events so far.
-  Known At(TrialId trial) const {
-    const auto changed = changed_.find(trial);
-    if (changed != changed_.end()) return changed->second;
-    const Trial& before = *state_.study.Find(trial);
-    return {before.state, static_cast<int>(before.attempts.size())};
-  }
-  Known& Change(TrialId trial) { return changed_.try_emplace(trial, At(trial)).first->second; }
-  Status HasAttempt(TrialId trial, int attempt) const {
-    TRY(Exists(trial));
-    if (attempt >= 1 && attempt <= At(trial).attempts) return absl::OkStatus();
-    return Damaged("trial " + std::to_string(trial) + " has no attempt " + std::to_string(attempt));
-  }
-  Status HandOut(Known& trial) {
-    if (trial.state != TrialState::kQueued) {
-      return Damaged("a trial was handed out that was not queued");
-    }
-    trial.state = TrialState::kRunning;
-    return absl::OkStatus();
-  }
-  Status Move(TrialId trial, TrialState to) {
-    Known& known = Change(trial);
-    if (IsEnded(known.state) && known.state != TrialState::kFailed) {
-      return Damaged("trial " + std::to_string(trial) + " changed after its end");
-    }
-    known.state = to;
-    return absl::OkStatus();
-  }
-
-  const StudyData& state_;
-  bool created_;
-  int64_t trials_;
-  std::map<TrialId, Known> changed_;
-};
-
-}  // namespace
 
 int64_t ChecksumOf(const EncodedRecord& record) {
   Checksum sum;
@@ -199,7 +94,7 @@ RecordDecoder::~RecordDecoder() = default;
 
 StatusOr<LogRecord> RecordDecoder::Decode(const EncodedRecord& record) {
   const auto damaged = [&record](const char* what) {
-    return At(record.study, record.position, Damaged(what));
+    return InRecord(record.study, record.position, Damaged(what));
   };
   if (ChecksumOf(record) != record.checksum) {
     return damaged("its checksum is not the one that it was written with");
@@ -215,30 +110,16 @@ StatusOr<LogRecord> RecordDecoder::Decode(const EncodedRecord& record) {
   EventReader reader(record.rows);
   for (const stored::Event& event : message->events()) {
     StatusOr<Event> read = reader.Read(event);
-    if (!read.ok()) return At(record.study, record.position, read.status());
+    if (!read.ok()) return InRecord(record.study, record.position, read.status());
     decoded.events.push_back(*std::move(read));
   }
   if (reader.rows_left() != 0) return damaged("it has too many measurements");
   return decoded;
 }
 
-Status CheckFits(const StudyData& state, const LogRecord& record) {
-  if (record.position != state.log_position + 1) {
-    return At(record.study, record.position, Damaged("the record before it is missing"));
-  }
-  FitsState fits(state);
-  for (const Event& event : record.events) {
-    TRY(At(record.study, record.position, std::visit(fits, event)));
-  }
-  return absl::OkStatus();
-}
-
 Status Replay::Add(const EncodedRecord& record) {
   const LogRecord decoded = TRY(decoder_.Decode(record));
   TRY(CheckFits(state_, decoded));
-  for (const Event& event : decoded.events) {
-    if (std::holds_alternative<StudyDeleted>(event)) deleted_ = true;
-  }
   Apply(state_, decoded);
   return absl::OkStatus();
 }

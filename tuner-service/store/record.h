@@ -49,22 +49,24 @@ class RecordDecoder {
   std::unique_ptr<Memory> memory_;
 };
 
-// May this record follow that state? Apply trusts its log, so a file that someone wrote by hand is
-// stopped here. Fails: DataLoss LOG_DAMAGED for a wrong position, a trial or an attempt that is not
-// there, or a study that does not begin with its creation.
+// Adds to an error in which record it is.
+Status InRecord(StudyId study, int64_t position, const Status& status);
+
+// May this record follow that state? Apply trusts its log, and Execute what Apply made, so a file
+// that someone wrote by hand is stopped here (check_fits.cc). Fails: DataLoss LOG_DAMAGED for a
+// wrong position, a trial or an attempt that is not there or not in the state for it, a study that
+// does not begin with its creation, and values that no command could have brought.
 Status CheckFits(const StudyData& state, const LogRecord& record);
 
-// Replays encoded records, one after the other. `deleted` once a StudyDeleted was seen.
+// Replays encoded records, one after the other.
 class Replay {
  public:
   Status Add(const EncodedRecord& record);
-  bool deleted() const { return deleted_; }
   StudyData& state() { return state_; }
 
  private:
   RecordDecoder decoder_;
   StudyData state_;
-  bool deleted_ = false;
 };
 
 }  // namespace jizi::tuner

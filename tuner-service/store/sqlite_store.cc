@@ -94,9 +94,10 @@ class SqliteStore : public Store {
     }
     writer_ = TRY(Connection::Open(OptionsFor(Access::kReadWrite)));
     TRY(CheckFile(*writer_, options_.path, Newest()));  // Before anything is changed.
+    TRY(TurnWalOn());
     TRY(
-        writer_->Run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
-                     "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 33554432;"));
+        writer_->Run("PRAGMA synchronous = FULL; PRAGMA cache_size = -16384; "
+                     "PRAGMA journal_size_limit = 33554432;"));
     TRY(writer_->Begin());
     const Status prepared = Prepare();
     if (!prepared.ok()) {
@@ -156,12 +157,15 @@ class SqliteStore : public Store {
     const auto until = std::chrono::steady_clock::now() + kPurgeSlice;
     StatusOr<bool> more = true;
     while (more.ok() && *more && std::chrono::steady_clock::now() < until) more = Purge();
+    more_to_do_ = more.ok() && *more;  // After an error the next write's Idle tries again.
     if (!more.ok()) {
       writer_->Rollback();
       Judge(more.status()).IgnoreError();
     }
     if (writer_->wal_bytes() > 0) Checkpoint();
   }
+
+  bool MoreToDo() const override { return more_to_do_; }
 
  private:
   static int64_t Newest() { return static_cast<int64_t>(Migrations().size()); }
@@ -174,6 +178,15 @@ class SqliteStore : public Store {
     std::unique_ptr<Connection> connection = TRY(Connection::Open(OptionsFor(Access::kReadOnly)));
     TRY(CheckFileForReading(*connection, options_.path, Newest()));
     return connection;
+  }
+
+  // Where the file system has no shared memory SQLite keeps its old journal without a word.
+  Status TurnWalOn() {
+    Prepared mode = TRY(writer_->Prepare("PRAGMA journal_mode = WAL"));
+    if (TRY(mode.Step()) && mode.Text(0) == "wal") return absl::OkStatus();
+    return Error(StatusCode::kFailedPrecondition,
+                 options_.path + " is on a file system that cannot share a write-ahead log",
+                 {"STORE_CANNOT_OPEN", options_.path, "put the file on a local disk"});
   }
 
   // In the transaction of Open.
@@ -264,6 +277,7 @@ class SqliteStore : public Store {
   std::unique_ptr<Tables> tables_;
   LogTails tails_;
   Status lost_;
+  bool more_to_do_ = false;
   int64_t wal_after_checkpoint_ = 0;
 };
 

@@ -6,7 +6,7 @@
 // corruption: stop using the store; contract 3).
 // Threads: Append from one thread at a time (the committer); Load and List from any.
 
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,6 +41,10 @@ class Store {
   // Called by the committer when nothing waits: checkpoint the write-ahead log, and the like. Cheap
   // when there is nothing to do.
   virtual void Idle() {}
+
+  // Did the last Idle leave work for another one? It then stopped only so that a commit need not
+  // wait for it.
+  virtual bool MoreToDo() const { return false; }
 };
 
 std::unique_ptr<Store> MakeMemoryStore();
