@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/engine/engine_testing.h"
 
 namespace jizi::tuner {
@@ -24,6 +27,7 @@ class ListStore final : public Store {
     return {};
   }
   void Idle() override { idle.Pass(); }
+  bool MoreToDo() const override { return --idles_left > 0; }
 
   std::vector<std::pair<StudyId, int64_t>> Written() {
     const MutexLock lock(mutex);
@@ -32,6 +36,7 @@ class ListStore final : public Store {
 
   Gate gate;
   Gate idle;
+  mutable std::atomic<int> idles_left{1};
   Mutex mutex;
   std::function<Status(std::span<const LogRecord>)> judge GUARDED_BY(mutex);
   std::vector<size_t> sizes GUARDED_BY(mutex);
@@ -151,6 +156,28 @@ TEST_F(CommitterTest, FullLosesEveryRecordAndWhatStandsOnIt) {
                                                  "c STORE_FULL", "list STORE_FULL", "again ok"}));
 }
 
+TEST_F(CommitterTest, FullLosesNoReadThatStandsBeforeTheFirstLostRecord) {
+  Start();
+  Judge([](auto) { return Full(); });
+  store_.gate.Shut();
+  Push(Item(9, 1, "first"));
+  ASSERT_TRUE(store_.gate.Arrived(1));
+  store_.gate.Open();
+  ASSERT_TRUE(woken_.Arrived(1));
+  ASSERT_TRUE(committer_->TakeLoss().has_value());
+  // It rests: these are one group.
+  Push(Item(kAllStudies, std::nullopt, "list"), Item(1, std::nullopt, "before"), Item(1, 1, "a"),
+       Item(1, std::nullopt, "after"), Item(kAllStudies, std::nullopt, "list after"));
+  committer_->Resume();
+  ASSERT_TRUE(woken_.Arrived(2));
+  EXPECT_EQ(committer_->TakeLoss()->studies, (std::set<StudyId>{1}));
+  committer_->Resume();
+  ASSERT_TRUE(HasAnswers(6));
+  EXPECT_EQ(Answers(),
+            (std::vector<std::string>{"first STORE_FULL", "list ok", "before ok", "a STORE_FULL",
+                                      "after STORE_FULL", "list after STORE_FULL"}));
+}
+
 TEST_F(CommitterTest, AConstraintIsFoundOneByOneAndOnlyItsStudyIsLost) {
   Start();
   Judge([](std::span<const LogRecord> records) {
@@ -222,6 +249,15 @@ TEST_F(CommitterTest, CallsIdleOnceWhenNothingWaits) {
   Push(Item(1, 1, "a"));
   ASSERT_TRUE(store_.idle.Arrived(1));
   EXPECT_EQ(Answers().size(), 1u);
+  std::this_thread::sleep_for(milliseconds(500));  // To see that nothing happens.
+  EXPECT_EQ(store_.idle.arrivals(), 1);
+}
+
+TEST_F(CommitterTest, CallsIdleUntilTheStoreHasNothingMoreToDo) {
+  store_.idles_left = 3;
+  Start();
+  Push(Item(1, 1, "a"));
+  EXPECT_TRUE(store_.idle.Arrived(3));
 }
 
 }  // namespace

@@ -134,6 +134,7 @@ TEST_F(Contract3, ALeaseHandedOutInALostGroupIsNotHeld) {
 TEST_F(Contract3, ADecisionOfAnOlderEpochIsDroppedWithItsCallers) {
   const auto scheduler = std::make_shared<SchedulerScript>();
   StartWithStudies({.make_scheduler = ScriptedSchedulers(scheduler)});
+  scheduler->Instead(StatusOr<Decision>(ProposalOf(0.125)));
   scheduler->gate.Shut();
   const auto parked = Send(*engine_, "a", SuggestOf("w", 1));
   ASSERT_TRUE(scheduler->gate.Arrived(1));
@@ -141,8 +142,13 @@ TEST_F(Contract3, ADecisionOfAnOlderEpochIsDroppedWithItsCallers) {
   EXPECT_FALSE(Enqueue("a", "r").Get().ok());
   EXPECT_EQ(parked.Get().status().code(), StatusCode::kUnavailable);
   script_->OnAppend(nullptr);
-  scheduler->gate.Open();  // The old decision comes in, for a study that is no more.
-  EXPECT_EQ(OnlyTrial(Suggest(*engine_, "a", SuggestOf("w", 1))).trial->id, 1);
+  scheduler->Instead(StatusOr<Decision>(ProposalOf(0.875)));
+  const auto again = Send(*engine_, "a", SuggestOf("w", 1));
+  ASSERT_TRUE(Read(*engine_, "a").ok());  // It is parked, for a decision of the same number.
+  scheduler->gate.Open();  // The old decision comes in first, for a study that is no more.
+  const Assigned got = OnlyTrial(again.Get());
+  EXPECT_EQ(got.trial->id, 1);
+  EXPECT_EQ(got.trial->params, (Params{{"lr", 0.875}}));
   EXPECT_EQ(Trials("a"), 1u);
   EXPECT_EQ(parked.answers(), 1);
   ExpectSame("a");
@@ -233,6 +239,153 @@ TEST_F(Contract3, AStudyThatCannotBeReadAgainIsTriedAtTheNextCall) {
   script_->SetLoad({});
   EXPECT_EQ(Trials("a"), 1u);
   ExpectSame("a");
+}
+
+// What the store has of a name counts, whatever was decided on the deletion that was lost.
+TEST_F(Contract3, ADeletionAndANewStudyOfItsNameAreLostTogether) {
+  for (const bool unreadable : {false, true}) {
+    SCOPED_TRACE(unreadable);
+    const auto scheduler = std::make_shared<SchedulerScript>();
+    script_ = std::make_shared<StoreScript>();
+    StartWithStudies({.make_scheduler = ScriptedSchedulers(scheduler)});
+    ASSERT_TRUE(Enqueue("a", "kept").Get().ok());
+    script_->OnAppend([](int, auto) { return Full(); });
+    script_->gate.Shut();
+    scheduler->gate.Shut();
+    const Awaited<DoneReply> deleted;
+    engine_->Delete("a", deleted.done());
+    const Awaited<Engine::Created> created;
+    engine_->Create(SpecOf("a"), "again", false, created.done());
+    const auto parked = Send(*engine_, "a", SuggestOf("w", 1));
+    ASSERT_TRUE(scheduler->gate.Arrived(1));
+    if (unreadable) script_->SetLoad(Busy());
+    script_->gate.Open();
+    EXPECT_EQ(deleted.Get().status().code(), StatusCode::kUnavailable);
+    EXPECT_EQ(created.Get().status().code(), StatusCode::kUnavailable);
+    EXPECT_EQ(parked.Get().status().code(), StatusCode::kUnavailable);
+    if (unreadable) {
+      EXPECT_EQ(DetailOf(Read(*engine_, "a").status()).code, "STUDY_UNREADABLE");
+      script_->SetLoad({});
+    }
+    script_->OnAppend(nullptr);
+    EXPECT_EQ(Trials("a"), 1u);
+    ExpectSame("a");
+    scheduler->gate.Open();
+    const auto began = std::chrono::steady_clock::now();
+    engine_->Shutdown(seconds(60));  // Nobody waits: it does not either.
+    EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(30));
+  }
+}
+
+TEST_F(Contract3, AWatcherIsNotToldOfADeletionThatWasLost) {
+  StartWithStudies();
+  script_->OnAppend([](int, auto) { return Full(); });
+  script_->gate.Shut();
+  const Awaited<DoneReply> deleted;
+  engine_->Delete("a", deleted.done());
+  const int before = script_->gate.arrivals();
+  ASSERT_TRUE(script_->gate.Arrived(std::max(before, 1)));
+  Mutex mutex;
+  std::vector<StudyChange> changes;
+  const auto subscription = engine_->Watch("a", [&](const StudyChange& change) {
+    const MutexLock lock(mutex);
+    changes.push_back(change);
+  });
+  ASSERT_TRUE(subscription.ok());
+  const auto parked_behind = Send(*engine_, "a", EnqueueCommand{{{"lr", 0.5}}, "r"});
+  script_->gate.Open();
+  EXPECT_EQ(deleted.Get().status().code(), StatusCode::kUnavailable);
+  // Nor is a call refused for it: NOT_FOUND would be final.
+  EXPECT_EQ(parked_behind.Get().status().code(), StatusCode::kUnavailable);
+  ASSERT_TRUE(Eventually([&] {
+    const MutexLock lock(mutex);
+    return !changes.empty();
+  }));
+  const MutexLock lock(mutex);
+  EXPECT_FALSE(changes.front().deleted);
+  EXPECT_EQ(changes.front().view.id, 1);
+}
+
+TEST_F(Contract3, AStudyThatCannotBeReadIsNotSaidToBeGone) {
+  StartWithStudies();
+  script_->SetLoad(Busy());
+  script_->OnAppend([](int, auto) { return Full(); });
+  EXPECT_FALSE(Enqueue("a", "lost").Get().ok());
+  script_->OnAppend(nullptr);
+  Mutex mutex;
+  std::vector<StudyChange> changes;
+  const auto subscription = engine_->Watch("a", [&](const StudyChange& change) {
+    const MutexLock lock(mutex);
+    changes.push_back(change);
+  });
+  ASSERT_TRUE(subscription.ok());
+  ASSERT_TRUE(Eventually([&] {
+    const MutexLock lock(mutex);
+    return !changes.empty();
+  }));
+  {
+    const MutexLock lock(mutex);
+    EXPECT_TRUE(changes.front().deleted);
+    EXPECT_EQ(DetailOf(changes.front().why).code, "STUDY_UNREADABLE");
+  }
+  const Awaited<std::vector<StudyView>> list;
+  engine_->List(list.done());
+  EXPECT_EQ(DetailOf(list.Get().status()).code, "STUDY_UNREADABLE");
+  script_->SetLoad({});
+  const Awaited<std::vector<StudyView>> again;
+  engine_->List(again.done());
+  const auto views = again.Get();
+  ASSERT_TRUE(views.ok()) << views.status();
+  EXPECT_EQ(views->size(), 2u);
+}
+
+TEST_F(Contract3, OneDamagedStudyDoesNotKeepTheOthersFromStarting) {
+  StartWithStudies();
+  ASSERT_TRUE(Enqueue("b", "r").Get().ok());
+  script_->SetLoad(Damaged(), 1);
+  std::vector<std::string> said;
+  Start({.on_error = [&](const Status& error) { said.push_back(DetailOf(error).code); }});
+  EXPECT_EQ(said, (std::vector<std::string>{"LOG_DAMAGED"}));
+  EXPECT_EQ(Trials("b"), 1u);
+  EXPECT_EQ(DetailOf(Read(*engine_, "a").status()).code, "LOG_DAMAGED");
+  EXPECT_EQ(DetailOf(Create(*engine_, SpecOf("a"), "new", true).status()).code, "LOG_DAMAGED");
+  EXPECT_EQ(said.size(), 1u);  // It is not read again at each call.
+}
+
+// A study at the end of its wall clock, which no call touches.
+StudySpec Brief(const std::string& name) {
+  StudySpec spec = SpecOf(name);
+  spec.budget.wall_clock = seconds(100);
+  return spec;
+}
+
+TEST_F(Contract3, ATickThatCannotBeStoredWaitsBeforeItIsTriedAgain) {
+  Start();
+  ASSERT_TRUE(Create(*engine_, Brief("a"), "a").ok());
+  script_->OnAppend([](int, auto) { return Full(); });
+  clock_.Advance(seconds(101));
+  ASSERT_TRUE(Eventually([&] { return script_->Appends() == 1; }));
+  for (int i = 0; i < 9; ++i) {
+    ASSERT_TRUE(Read(*engine_, "a").ok());  // The loss is over.
+    clock_.Advance(milliseconds(100));
+  }
+  ASSERT_TRUE(Read(*engine_, "a").ok());
+  ASSERT_TRUE(Read(*engine_, "a").ok());
+  EXPECT_EQ(script_->Appends(), 1);
+  script_->OnAppend(nullptr);
+  clock_.Advance(seconds(100));
+  EXPECT_TRUE(Eventually([&] { return Read(*engine_, "a")->state == StudyState::kFinished; }));
+}
+
+TEST_F(Contract3, AReadOnlyStoreIsNotTicked) {
+  Start();
+  ASSERT_TRUE(Create(*engine_, Brief("a"), "a").ok());
+  Start({.read_only = true});
+  script_->OnAppend([](int, auto) { return Full(); });
+  clock_.Advance(seconds(200));
+  ASSERT_TRUE(Read(*engine_, "a").ok());
+  ASSERT_TRUE(Read(*engine_, "a").ok());
+  EXPECT_EQ(script_->Appends(), 0);
 }
 
 TEST_F(Contract3, AStoreThatIsFullNowAndThenLosesAndDoublesNothing) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <thread>
@@ -14,10 +15,14 @@
 namespace jizi::tuner {
 namespace {
 
+// Printed, for a trace would not reach the worker threads' failures.
 uint32_t Seed() {
   const char* given = std::getenv("JIZI_TEST_SEED");
-  return given != nullptr ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
-                          : std::random_device()();
+  const uint32_t seed = given != nullptr ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
+                                         : std::random_device()();
+  std::printf("JIZI_TEST_SEED=%u\n", seed);
+  std::fflush(stdout);
+  return seed;
 }
 
 constexpr int kThreads = 8;
@@ -123,13 +128,11 @@ void Hammer(const std::shared_ptr<StoreScript>& script, uint32_t seed) {
 
 TEST(EngineHammerTest, EightThreadsLoseAndDoubleNothing) {
   const uint32_t seed = Seed();
-  SCOPED_TRACE(testing::Message() << "JIZI_TEST_SEED=" << seed);
   Hammer(std::make_shared<StoreScript>(), seed);
 }
 
 TEST(EngineHammerTest, EightThreadsOnAStoreThatIsFullNowAndThen) {
   const uint32_t seed = Seed();
-  SCOPED_TRACE(testing::Message() << "JIZI_TEST_SEED=" << seed);
   const auto script = std::make_shared<StoreScript>();
   auto random = std::make_shared<std::mt19937>(seed);
   script->OnAppend([random](int, auto) { return (*random)() % 10 == 0 ? Full() : Status(); });

@@ -316,6 +316,31 @@ TEST_F(Contract14, NoCallAfterASubscriptionEnded) {
   }
 }
 
+TEST_F(EngineTest, TheEngineSleepsWhileTheDiskIsBehind) {
+  StartWithStudy();
+  StudySpec brief = SpecOf("brief");
+  brief.budget.wall_clock = std::chrono::seconds(100);
+  ASSERT_TRUE(Create(*engine_, brief, "brief").ok());
+  script_->gate.Shut();
+  const int before = script_->gate.arrivals();
+  std::vector<Awaited<Reply>> replies;
+  replies.push_back(Send(*engine_, "s", EnqueueCommand{{{"lr", 0.5}}, "r"}));
+  ASSERT_TRUE(script_->gate.Arrived(before + 1));
+  for (int i = 0; i < 5000; ++i) {
+    replies.push_back(Send(*engine_, "s", SetAttributesCommand{0, {{"i", "x"}}, {}}));
+  }
+  // It has stopped taking calls: each looks at the clock.
+  int64_t looks = 0;
+  ASSERT_TRUE(Eventually([&] { return std::exchange(looks, clock_.looks()) == clock_.looks(); }));
+  clock_.Advance(std::chrono::seconds(101));  // A tick is due.
+  const int64_t then = clock_.looks();
+  std::this_thread::sleep_for(milliseconds(50));  // To see that nothing happens.
+  EXPECT_LT(clock_.looks() - then, 20);
+  script_->gate.Open();
+  for (const auto& reply : replies) ASSERT_TRUE(reply.Get().ok());
+  EXPECT_TRUE(Eventually([&] { return Read(*engine_, "brief")->state == StudyState::kFinished; }));
+}
+
 // The end.
 
 TEST_F(EngineTest, ShutdownAnswersWhatWaitsAndRefusesWhatComes) {

@@ -14,7 +14,13 @@ Timestamp FakeClock::Now() {
 
 SteadyTime FakeClock::SteadyNow() {
   const MutexLock lock(mutex_);
+  ++looks_;
   return steady_;
+}
+
+int64_t FakeClock::looks() {
+  const MutexLock lock(mutex_);
+  return looks_;
 }
 
 void FakeClock::OnJump(std::function<void()> jumped) {
@@ -77,8 +83,9 @@ void StoreScript::OnAppend(std::function<Status(int, std::span<const LogRecord>)
   appends = 0;
 }
 
-void StoreScript::SetLoad(Status status) {
+void StoreScript::SetLoad(Status status, std::optional<StudyId> of) {
   const MutexLock lock(mutex);
+  load_of = of;
   load = std::move(status);
 }
 
@@ -98,7 +105,7 @@ class StoreByScript final : public Store {
   StatusOr<StudyData> Load(StudyId study) override {
     {
       const MutexLock lock(script_->mutex);
-      if (!script_->load.ok()) return script_->load;
+      if (!script_->load.ok() && script_->load_of.value_or(study) == study) return script_->load;
     }
     return script_->inner->Load(study);
   }
@@ -115,6 +122,7 @@ class StoreByScript final : public Store {
     return script_->inner->Append(records);
   }
   void Idle() override { script_->inner->Idle(); }
+  bool MoreToDo() const override { return script_->inner->MoreToDo(); }
 
  private:
   std::shared_ptr<StoreScript> script_;
@@ -126,16 +134,13 @@ class ScriptedScheduler final : public Scheduler {
       : script_(std::move(script)), real_(std::move(real)) {}
 
   StatusOr<Decision> Suggest(const Study& study, int count, Rng rng, Memo& memo) const override {
-    {
-      const MutexLock lock(script_->mutex);
-      script_->counts.push_back(count);
-    }
-    script_->gate.Pass();
     std::optional<StatusOr<Decision>> instead;
     {
       const MutexLock lock(script_->mutex);
+      script_->counts.push_back(count);
       instead = script_->instead;
     }
+    script_->gate.Pass();
     return instead ? *instead : real_->Suggest(study, count, rng, memo);
   }
 
@@ -158,6 +163,9 @@ Status Full() {
 }
 Status Constraint() {
   return Error(StatusCode::kAlreadyExists, "it is there already", {"CONSTRAINT", "", ""});
+}
+Status Damaged() {
+  return Error(StatusCode::kDataLoss, "record 7 is damaged", {"LOG_DAMAGED", "", "restore a copy"});
 }
 Status Broken() {
   return Error(StatusCode::kDataLoss, "I/O error", {"STORE_IO", "", ""});
@@ -257,6 +265,12 @@ Assigned OnlyTrial(const StatusOr<Reply>& reply) {
     return OnlyTrial(StatusOr<SuggestReply>(std::get<SuggestReply>(*reply)));
   }
   return OnlyTrial(StatusOr<SuggestReply>(absl::UnknownError("")));
+}
+
+Decision ProposalOf(double lr) {
+  Decision decision;
+  decision.start.push_back({{{"lr", lr}}, {}, {}, {}, "as told"});
+  return decision;
 }
 
 void SchedulerScript::Instead(std::optional<StatusOr<Decision>> answer) {

@@ -25,11 +25,13 @@ class FakeClock final : public Clock {
 
   void Advance(std::chrono::milliseconds by);
   void SetBackWall(std::chrono::milliseconds by);  // Somebody corrects the wall clock.
+  int64_t looks();                                 // Calls of SteadyNow so far.
 
  private:
   Mutex mutex_;
   Timestamp now_ GUARDED_BY(mutex_){std::chrono::seconds(1'700'000'000)};
   SteadyTime steady_ GUARDED_BY(mutex_){std::chrono::hours(1)};
+  int64_t looks_ GUARDED_BY(mutex_) = 0;
   std::function<void()> jumped_ GUARDED_BY(mutex_);
 };
 
@@ -62,8 +64,9 @@ struct StoreScript {
   Mutex mutex;
   std::function<Status(int, std::span<const LogRecord>)> judge_ GUARDED_BY(mutex);
   int appends GUARDED_BY(mutex) = 0;
-  Status load GUARDED_BY(mutex);  // Not OK: what Load says.
-  void SetLoad(Status status);
+  Status load GUARDED_BY(mutex);                     // Not OK: what Load says.
+  std::optional<StudyId> load_of GUARDED_BY(mutex);  // Empty: of each study.
+  void SetLoad(Status status, std::optional<StudyId> of = std::nullopt);
   int Appends();
 };
 std::unique_ptr<Store> ScriptedStore(std::shared_ptr<StoreScript> script);
@@ -72,6 +75,7 @@ Status Busy();
 Status Full();
 Status Constraint();
 Status Broken();
+Status Damaged();
 
 // An answer that can be waited for.
 template <typename T>
@@ -132,7 +136,11 @@ Awaited<Reply> Send(Engine& engine, const std::string& study, Command command);
 Assigned OnlyTrial(const StatusOr<SuggestReply>& reply);
 Assigned OnlyTrial(const StatusOr<Reply>& reply);
 
-// Random search whose Suggest passes a gate first, and fails or says nothing where it is told to.
+// The first Decision of a script: one trial at this lr.
+Decision ProposalOf(double lr);
+
+// Random search whose Suggest passes a gate first, and fails or says nothing where it is told to
+// (as it was told when the call began).
 struct SchedulerScript {
   Gate gate;
   Mutex mutex;

@@ -38,6 +38,19 @@ TEST(WatchListTest, ASubscriptionThatEndedHearsNothingAndIsForgotten) {
   EXPECT_FALSE(list.watched());
 }
 
+TEST(WatchListTest, WatchersThatComeAndGoOnAQuietStudyAreForgotten) {
+  WatchList list;
+  for (int i = 0; i < 100; ++i) {
+    auto watcher = std::make_shared<Watcher>([](const StudyChange&) {});
+    const auto subscription = MakeSubscription(watcher);
+    list.Expect();
+    list.Add(std::move(watcher), ChangeAt(1));
+    EXPECT_LE(list.size(), 1u);
+  }
+  list.Deliver(ChangeAt(2));
+  EXPECT_FALSE(list.watched());
+}
+
 TEST(WatchListTest, AnEndBeforeTheFirstViewIsNoError) {
   WatchList list;
   auto watcher = std::make_shared<Watcher>([](const StudyChange&) { FAIL(); });

@@ -69,7 +69,7 @@ void Committer::Stop() {
 }
 
 void Committer::Run() {
-  bool idled = false;  // Idle has been called since the last group.
+  bool idled = false;  // Idle has been called since the last group, and has nothing more to do.
   for (;;) {
     std::vector<CommitItem> group;
     {
@@ -86,7 +86,7 @@ void Committer::Run() {
     }
     if (group.empty()) {
       if (healthy()) store_.Idle();
-      idled = true;
+      idled = !healthy() || !store_.MoreToDo();
       continue;
     }
     idled = false;
@@ -121,12 +121,14 @@ void Committer::Commit(std::vector<CommitItem>& group) {
     }
   } else if (!appended.ok()) {
     std::set<StudyId> studies;
-    for (const LogRecord& record : records) studies.insert(record.study);
     const Status lost = AsAnswer(appended);
     for (CommitItem& item : group) {
+      if (!item.lost.ok()) continue;
+      // What came before the first record of its study was decided on what is durable.
       const bool stands_on_it =
-          item.record || item.study == kAllStudies || studies.contains(item.study);
-      if (item.lost.ok() && stands_on_it) item.lost = lost;
+          item.study == kAllStudies ? !studies.empty() : studies.contains(item.study);
+      if (item.record) studies.insert(item.study);
+      if (item.record || stands_on_it) item.lost = lost;
     }
     Rest(lost, std::move(studies), /*every_record=*/true);
   }

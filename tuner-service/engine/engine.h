@@ -7,7 +7,8 @@
 // more than Options::queue calls wait; FailedPrecondition CALL_IN_FLIGHT for a worker's second
 // call. Threads: every method from any thread; none blocks but Start and Shutdown. Answers are
 // called on the committer thread, refusals of a full queue, a lost store and a shutdown on the
-// caller's: they must be short and never call back in.
+// caller's: they must be short and never call back in. A Subscription's destructor blocks while its
+// sink runs.
 
 #include <chrono>
 #include <functional>
@@ -46,7 +47,8 @@ struct StudyView {
 struct StudyChange {
   StudyView view;
   std::vector<TrialId> changed;
-  bool deleted = false;
+  bool deleted = false;  // No more comes: the study was deleted, or cannot be read: see why.
+  Status why;            // Not OK, only with `deleted`: it is there, but cannot be read.
 };
 
 struct EngineOptions {
@@ -57,16 +59,24 @@ struct EngineOptions {
   // created, whatever stands here.
   std::function<StatusOr<std::unique_ptr<Scheduler>>(const StudySpec&)> make_scheduler =
       MakeScheduler;
-  // A scheduler failed where nobody waits for it (a bug of ours, for the log): called on the engine
-  // thread.
-  std::function<void(const Status&)> on_scheduler_error = nullptr;
+  // False: each scheduler call begins with an empty Memo, so that suggestions come from the study
+  // alone (docs/contracts.md, 13). Slower; it takes less memory, and tells whether a suggestion
+  // that surprises is a Memo's fault.
+  bool keep_memos = true;
+  // The store cannot be written: no ticks, which would want to. Calls that want to are refused by
+  // the store.
+  bool read_only = false;
+  // What nobody waits for, for the log: a scheduler failed (a bug of ours), or a study cannot be
+  // read. Called on the engine thread, or within Start.
+  std::function<void(const Status&)> on_error = nullptr;
   // The store is lost (docs/contracts.md, 3): called once; the process should end.
   std::function<void(const Status&)> on_fatal = nullptr;
 };
 
 class Engine {
  public:
-  // Loads every study (renewing live leases) before it returns.
+  // Loads every study (renewing live leases) before it returns. One whose log is damaged
+  // (LOG_DAMAGED) is left out, and every call on it says so.
   static StatusOr<std::unique_ptr<Engine>> Start(std::unique_ptr<Store> store,
                                                  EngineOptions options,
                                                  Clock& clock = SystemClock());

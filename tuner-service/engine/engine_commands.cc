@@ -42,6 +42,7 @@ void EngineThread::On(ExecuteCall& call) {
   if (Status refused = CheckInFlight(*slot, call.command); !refused.ok()) {
     return Answer<Reply>(slot->id, {}, std::move(call.done), refused);
   }
+  LeaveOutNextIfFull(call.command);
   if (const auto* suggest = std::get_if<SuggestCommand>(&call.command)) {
     ParkedSuggest* parked = slot->parked.Find(suggest->worker);
     if (parked != nullptr && SameCall(parked->command.call, suggest->call)) {
@@ -94,16 +95,28 @@ Status EngineThread::CheckInFlight(StudySlot& slot, const Command& command) cons
                {"CALL_IN_FLIGHT", suggest->worker, "wait for the answer, or repeat that call"});
 }
 
+// A Complete is never refused for its `next`: above the bound it is done without, and its worker
+// asks again with a Suggest of its own, under the number that it gave to `next`.
+void EngineThread::LeaveOutNextIfFull(Command& command) const {
+  auto* complete = std::get_if<CompleteCommand>(&command);
+  if (complete == nullptr || !complete->next || parked_ < options_.queue) return;
+  complete->next.reset();
+}
+
+void EngineThread::Touch(StudySlot& slot) {
+  if (slot.touched) return;
+  slot.touched = true;
+  touched_.push_back(slot.id);
+}
+
 StatusOr<Outcome> EngineThread::Run(StudySlot& slot, const Command& command) {
-  if (!slot.touched) {
-    slot.touched = true;
-    touched_.push_back(slot.id);
-  }
+  Touch(slot);
+  if (!options_.keep_memos) slot.change_memo = {};
   auto outcome = Execute(slot.state, command,
                          {Now(slot.state), clock_.SteadyNow(), *slot.scheduler, slot.change_memo});
   if (slot.state.study.spec != slot.scheduler_spec) MakeSchedulerOf(slot);
-  if (outcome.ok() && options_.on_scheduler_error) {
-    for (const Status& error : outcome->scheduler_errors) options_.on_scheduler_error(error);
+  if (outcome.ok() && options_.on_error) {
+    for (const Status& error : outcome->scheduler_errors) options_.on_error(error);
   }
   return outcome;
 }
@@ -115,6 +128,7 @@ std::optional<LogRecord> EngineThread::RecordOf(StudySlot& slot, std::vector<Eve
 
 void EngineThread::Took(StudySlot& slot, Outcome& outcome) {
   if (!outcome.need) return;
+  if (!options_.keep_memos) slot.suggest_memo = std::make_shared<Memo>();
   slot.starting = DecisionJob{slot.id,          slot.epoch,     *outcome.need,
                               slot.state.study, slot.scheduler, slot.suggest_memo};
 }
@@ -174,12 +188,9 @@ void EngineThread::AnswerParked(StudySlot& slot, const StatusOr<Reply>& reply) {
 
 void EngineThread::On(CreateCall& call) {
   Status why;
-  if (slots_.contains(call.spec.name)) {
-    StudySlot* slot = Find(call.spec.name, why);
-    if (slot != nullptr) return ResumeStudy(*slot, call);
-    if (why.code() != StatusCode::kNotFound) {
-      return Answer<Engine::Created>(kAllStudies, {}, std::move(call.done), why);
-    }
+  if (StudySlot* slot = Find(call.spec.name, why)) return ResumeStudy(*slot, call);
+  if (why.code() != StatusCode::kNotFound) {
+    return Answer<Engine::Created>(kAllStudies, {}, std::move(call.done), why);
   }
   auto record = CreateStudy(last_id_ + 1, call.spec, call.request_id, clock_.Now());
   if (!record.ok()) {
@@ -189,8 +200,7 @@ void EngineThread::On(CreateCall& call) {
   Apply(state, *record);
   ++last_id_;
   StudySlot& slot = AddSlot(std::move(state));
-  slot.touched = true;
-  touched_.push_back(slot.id);
+  Touch(slot);
   PushItem(slot.id, *std::move(record),
            [directory = &directory_, done = std::move(call.done),
             created = Engine::Created{ViewOf(slot.state), true}](const Status& durable) {
@@ -227,20 +237,22 @@ void EngineThread::On(DeleteCall& call) {
   Status why;
   StudySlot* slot = Find(call.study, why);
   if (slot == nullptr) return Answer<DoneReply>(kAllStudies, {}, std::move(call.done), why);
-  AnswerParked(*slot, StudyNotFound(slot->name));
+  const Status gone = StudyNotFound(slot->name);
   LogRecord record{slot->id, slot->state.log_position + 1, Now(slot->state), {StudyDeleted{}}};
   Apply(slot->state, record);
   const StudyId id = slot->id;
-  auto answer = [directory = &directory_, name = slot->name, watchers = slot->watchers,
-                 last = StudyChange{ViewOf(slot->state), {}, true},
+  auto answer = [this, id, name = slot->name, watchers = slot->watchers,
+                 last = StudyChange{ViewOf(slot->state), {}, true, {}},
                  done = std::move(call.done)](const Status& durable) {
     if (!durable.ok()) return done(durable);
-    directory->Remove(name);
+    directory_.Remove(name);
     watchers->Deliver(last);
+    queue_.PushOwn(ForgetStudy{id});
     done(DoneReply{});
   };
-  RemoveSlot(*slot);  // Before the item: its watchers are told of the end alone, and last.
-  PushItem(id, std::move(record), std::move(answer));
+  // Not by PushItem: its watchers are told of the end alone, and last.
+  items_.push_back({id, std::move(record), std::move(answer), {}});
+  RemoveSlot(*slot, gone);  // After the item: whoever is told so waits for it.
 }
 
 void EngineThread::On(ReadCall& call) {
@@ -250,30 +262,46 @@ void EngineThread::On(ReadCall& call) {
   Answer<StudyView>(slot->id, {}, std::move(call.done), ViewOf(slot->state));
 }
 
+void EngineThread::On(ForgetStudy& call) {
+  known_.erase(call.study);
+}
+
 void EngineThread::On(ListCall& call) {
-  std::vector<StudyView> views;
-  for (const auto& [id, slot] : by_id_) {
-    if (slot->unloaded.ok()) views.push_back(ViewOf(slot->state));
+  std::vector<std::string> unloaded;
+  for (const auto& [name, why] : unloaded_) unloaded.push_back(name);
+  for (const std::string& name : unloaded) {
+    Status why;
+    if (Find(name, why) != nullptr || why.code() != StatusCode::kUnavailable) continue;
+    // A list without it would say that it is gone. (A damaged one is: Start said so.)
+    return Answer<std::vector<StudyView>>(kAllStudies, {}, std::move(call.done), why);
   }
+  std::vector<StudyView> views;
+  for (const auto& [id, slot] : by_id_) views.push_back(ViewOf(slot->state));
   Answer<std::vector<StudyView>>(kAllStudies, {}, std::move(call.done), std::move(views));
 }
 
 void EngineThread::On(WatchCall& call) {
+  // Where what it stands on is lost, it asks for the study as it is then.
+  auto again = [this, call](const Status&) {
+    if (committer_.healthy()) queue_.PushOwn(call);
+  };
   Status why;
   StudySlot* slot = Find(call.study, why);
   if (slot == nullptr) {  // It was deleted meanwhile, or cannot be read: the stream ends.
-    return PushItem(kAllStudies, std::nullopt, [watcher = call.watcher](const Status&) {
-      watcher->Deliver(StudyChange{{}, {}, true});
-    });
+    StudyChange end{{}, {}, true, why.code() == StatusCode::kNotFound ? Status() : why};
+    return PushItem(kAllStudies, std::nullopt,
+                    [watcher = call.watcher, end = std::move(end), again](const Status& durable) {
+                      if (!durable.ok()) return again(durable);
+                      watcher->Deliver(end);
+                    });
   }
   slot->watchers->Expect();
   PushItem(slot->id, std::nullopt,
-           [this, watchers = slot->watchers, call,
-            present = StudyChange{ViewOf(slot->state), {}}](const Status& durable) {
-             if (durable.ok()) return watchers->Add(call.watcher, present);
-             // What it would have seen is gone: it asks for the study as it is now.
+           [watchers = slot->watchers, watcher = call.watcher, again = std::move(again),
+            present = StudyChange{ViewOf(slot->state), {}, false, {}}](const Status& durable) {
+             if (durable.ok()) return watchers->Add(watcher, present);
              watchers->Unexpect();
-             if (committer_.healthy()) queue_.PushOwn(call);
+             again(durable);
            });
 }
 

@@ -11,6 +11,9 @@ constexpr size_t kItemsPerPush = 64;  // A long batch of calls keeps the committ
 constexpr std::chrono::hours kLongestSleep{1};
 // Were a tick to leave its deadline where it was, the engine would turn on the spot.
 constexpr std::chrono::milliseconds kLeastTickGap{1};
+// A tick that could not be stored is due again at once, and costs another reload: it waits.
+constexpr std::chrono::seconds kTickPauseAfterLoss{1};
+constexpr int kTickPauseInReloads = 10;
 
 // Stands in for a scheduler that cannot be made (a file of a build that knew more methods): the
 // study can be read, and suggestions are refused.
@@ -22,6 +25,11 @@ class MissingScheduler final : public Scheduler {
  private:
   Status why_;
 };
+
+// It stays so: trying again costs a long read, and helps nobody.
+bool IsDamaged(const Status& status) {
+  return DetailOf(status).code == "LOG_DAMAGED";
+}
 
 }  // namespace
 
@@ -64,11 +72,9 @@ EngineThread::EngineThread(Store& store, const EngineOptions& options, Clock& cl
 Status EngineThread::Load() {
   last_id_ = TRY(store_.LastId());
   for (const StudyName& study : TRY(store_.List())) {
-    StudySlot& slot = AddSlot(TRY(store_.Load(study.id)));
-    directory_.Add(slot.name);
-    if (auto outcome = Run(slot, LoadedCommand{}); outcome.ok()) {
-      PushItem(slot.id, RecordOf(slot, std::move(outcome->events)), nullptr);
-    }
+    const Status loaded = LoadSlot(study);
+    if (!loaded.ok() && !IsDamaged(loaded)) return loaded;
+    directory_.Add(study.name);
   }
   UpdateTicks();
   Flush();
@@ -85,12 +91,11 @@ void EngineThread::Run() {
   for (;;) {
     if (const auto loss = committer_.TakeLoss()) Recover(*loss);
     if (queue_.closed() && Drained(nothing_came)) break;
-    const RealTime until = NextWake();
-    if (committer_.lagging()) {
-      queue_.AwaitWake(until);
+    if (committer_.lagging()) {  // Nothing may be added; its wake-up comes, whatever is due here.
+      queue_.AwaitWake(std::min(steady_clock::now() + kLongestSleep, drain_until_.load()));
       continue;
     }
-    std::vector<EngineCall> calls = queue_.Take(until);
+    std::vector<EngineCall> calls = queue_.Take(NextWake());
     nothing_came = calls.empty();
     for (EngineCall& call : calls) {
       std::visit([this](auto& each) { On(each); }, call);
@@ -127,22 +132,11 @@ void EngineThread::RefuseTheRest() {
 // ---- slots ----
 
 StudySlot* EngineThread::Find(const std::string& name, Status& why) {
-  const auto found = slots_.find(name);
-  if (found == slots_.end()) {
-    why = StudyNotFound(name);
-    return nullptr;
-  }
-  if (!found->second->unloaded.ok()) {
-    LoadAgain(found->second->id, found->second->unloaded);
-    const auto again = slots_.find(name);
-    if (again == slots_.end()) {
-      why = StudyNotFound(name);
-      return nullptr;
-    }
-    why = again->second->unloaded;
-    return why.ok() ? again->second.get() : nullptr;
-  }
-  return found->second.get();
+  if (unloaded_.contains(name)) LoadAgain(name);
+  if (const auto found = slots_.find(name); found != slots_.end()) return found->second.get();
+  const auto unloaded = unloaded_.find(name);
+  why = unloaded == unloaded_.end() ? StudyNotFound(name) : unloaded->second;
+  return nullptr;
 }
 
 StudySlot& EngineThread::AddSlot(StudyData state) {
@@ -156,14 +150,18 @@ StudySlot& EngineThread::AddSlot(StudyData state) {
   if (!known.watchers) known.watchers = std::make_shared<WatchList>();
   slot->watchers = known.watchers;
   MakeSchedulerOf(*slot);
-  if (const auto other = slots_.find(slot->name); other != slots_.end()) RemoveSlot(*other->second);
+  // The store knows this one by that name: its namesake stands on a deletion that was lost.
+  if (const auto other = slots_.find(slot->name); other != slots_.end()) {
+    RemoveSlot(*other->second, StudyNotFound(slot->name));
+  }
   StudySlot& added = *slot;
   by_id_[added.id] = &added;
   slots_[added.name] = std::move(slot);
   return added;
 }
 
-void EngineThread::RemoveSlot(StudySlot& slot) {
+void EngineThread::RemoveSlot(StudySlot& slot, const Status& why) {
+  AnswerParked(slot, why);
   pool_.Drop(slot.id);
   if (slot.tick_at) ticks_.erase({*slot.tick_at, slot.id});
   by_id_.erase(slot.id);
@@ -182,36 +180,75 @@ void EngineThread::MakeSchedulerOf(StudySlot& slot) {
   slot.suggest_memo = std::make_shared<Memo>();  // A decision under way keeps the old one.
 }
 
+// Names, not ids, are loaded again: a deletion and a creation of one name may both be lost.
 void EngineThread::Recover(const Committer::Loss& loss) {
-  for (const StudyId id : loss.studies) LoadAgain(id, loss.why);
+  const RealTime began = steady_clock::now();
+  std::set<std::string> names;
+  for (const StudyId id : loss.studies) {
+    if (const auto found = by_id_.find(id); found != by_id_.end()) {
+      RemoveSlot(*found->second, loss.why);
+    }
+    if (const auto known = known_.find(id); known != known_.end()) names.insert(known->second.name);
+  }
+  for (const std::string& name : names) {
+    if (!slots_.contains(name)) LoadAgain(name);
+  }
+  for (const StudyId id : loss.studies) {
+    const auto known = known_.find(id);
+    if (known == known_.end() || by_id_.contains(id)) continue;
+    if (!unloaded_.contains(known->second.name)) known_.erase(known);  // It was never there.
+  }
+  const auto took = steady_clock::now() - began;
+  no_tick_before_ = clock_.SteadyNow() +
+                    std::max<SteadyTime::duration>(kTickPauseAfterLoss, kTickPauseInReloads * took);
   UpdateTicks();
   Flush();
   committer_.Resume();
 }
 
-void EngineThread::LoadAgain(StudyId id, const Status& why) {
-  if (const auto found = by_id_.find(id); found != by_id_.end()) {
-    AnswerParked(*found->second, why);
-    RemoveSlot(*found->second);
+Status EngineThread::LoadSlot(const StudyName& study) {
+  auto loaded = store_.Load(study.id);
+  if (loaded.ok()) {
+    unloaded_.erase(study.name);
+    RunOwn(AddSlot(*std::move(loaded)), LoadedCommand{});
+    return {};
   }
-  auto loaded = store_.Load(id);
-  if (loaded.status().code() == StatusCode::kNotFound) return;
-  if (!loaded.ok()) {
-    auto slot = std::make_unique<StudySlot>();
-    slot->id = id;
-    slot->name = known_.at(id).name;
-    slot->epoch = ++last_epoch_;
-    slot->unloaded = Error(StatusCode::kUnavailable,
-                           "the study could not be read: " + std::string(loaded.status().message()),
-                           {"STUDY_UNREADABLE", slot->name, "try again"});
-    slot->watchers = known_.at(id).watchers;
-    by_id_[id] = slot.get();
-    slots_[slot->name] = std::move(slot);
+  const Status& why = loaded.status();
+  unloaded_[study.name] = IsDamaged(why)
+                              ? why
+                              : Error(StatusCode::kUnavailable,
+                                      "the study could not be read: " + std::string(why.message()),
+                                      {"STUDY_UNREADABLE", study.name, "try again"});
+  if (options_.on_error) options_.on_error(why);
+  return why;
+}
+
+// A study that is not loaded: as the store has it now, if it still has it.
+void EngineThread::LoadAgain(const std::string& name) {
+  if (const auto known = unloaded_.find(name);
+      known != unloaded_.end() && IsDamaged(known->second)) {
     return;
   }
-  StudySlot& slot = AddSlot(*std::move(loaded));
-  if (auto outcome = Run(slot, LoadedCommand{}); outcome.ok()) {
-    PushItem(id, RecordOf(slot, std::move(outcome->events)), nullptr);
+  const auto studies = store_.List();
+  if (!studies.ok()) {
+    unloaded_[name] =
+        Error(StatusCode::kUnavailable,
+              "the studies could not be read: " + std::string(studies.status().message()),
+              {"STUDY_UNREADABLE", name, "try again"});
+    return;
+  }
+  for (const StudyName& study : *studies) {
+    if (study.name != name) continue;
+    LoadSlot(study).IgnoreError();  // unloaded_ has it.
+    return;
+  }
+  unloaded_.erase(name);
+}
+
+// A command of the engine's own, that nobody waits for.
+void EngineThread::RunOwn(StudySlot& slot, const Command& command) {
+  if (auto outcome = Run(slot, command); outcome.ok()) {
+    PushItem(slot.id, RecordOf(slot, std::move(outcome->events)), nullptr);
   }
 }
 
@@ -226,7 +263,7 @@ void EngineThread::PushItem(StudyId study, std::optional<LogRecord> record,
     const auto found = by_id_.find(study);
     if (found != by_id_.end() && found->second->watchers->watched()) {
       watchers = found->second->watchers;
-      change = StudyChange{ViewOf(found->second->state), ChangedTrials(record->events)};
+      change = StudyChange{ViewOf(found->second->state), ChangedTrials(record->events), false, {}};
     }
   }
   items_.push_back({study, std::move(record), std::move(answer), {}});
@@ -258,9 +295,7 @@ void EngineThread::RunTicks() {
     ticks_.erase(ticks_.begin());
     StudySlot& slot = *by_id_.at(id);
     slot.tick_at.reset();
-    if (auto outcome = Run(slot, TickCommand{}); outcome.ok()) {
-      PushItem(id, RecordOf(slot, std::move(outcome->events)), nullptr);
-    }
+    RunOwn(slot, TickCommand{});
   }
 }
 
@@ -271,11 +306,12 @@ void EngineThread::UpdateTicks() {
     if (found == by_id_.end() || !found->second->touched) continue;
     StudySlot& slot = *found->second;
     slot.touched = false;
+    if (options_.read_only) continue;
     if (slot.tick_at) ticks_.erase({*slot.tick_at, id});
     slot.tick_at =
         NextDeadline(slot.state, {Now(slot.state), now, *slot.scheduler, slot.change_memo});
     if (!slot.tick_at) continue;
-    slot.tick_at = std::max(*slot.tick_at, now + kLeastTickGap);
+    slot.tick_at = std::max({*slot.tick_at, now + kLeastTickGap, no_tick_before_});
     ticks_.insert({*slot.tick_at, id});
   }
   touched_.clear();

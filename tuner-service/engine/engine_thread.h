@@ -53,8 +53,12 @@ struct WatchCall {
   std::string study;
   std::shared_ptr<Watcher> watcher;
 };
+// The deletion of a study is durable: no loss will bring it back.
+struct ForgetStudy {
+  StudyId study = 0;
+};
 using EngineCall = std::variant<ExecuteCall, CreateCall, DeleteCall, ReadCall, ListCall, WatchCall,
-                                DecisionResult>;
+                                DecisionResult, ForgetStudy>;
 using EngineQueue = CallQueue<EngineCall>;
 
 // The names whose creation is durable: what Watch can judge without the engine thread.
@@ -91,18 +95,23 @@ class EngineThread {
   void On(ListCall& call);
   void On(WatchCall& call);
   void On(DecisionResult& result);
+  void On(ForgetStudy& call);
 
   // Slots.
   StudySlot* Find(const std::string& name, Status& why);
   StudySlot& AddSlot(StudyData state);
-  void RemoveSlot(StudySlot& slot);
+  void RemoveSlot(StudySlot& slot, const Status& why);  // Its parked calls are answered with `why`.
   void MakeSchedulerOf(StudySlot& slot);
-  void LoadAgain(StudyId id, const Status& why);
+  Status LoadSlot(const StudyName& study);
+  void LoadAgain(const std::string& name);
   void Recover(const Committer::Loss& loss);
+  void RunOwn(StudySlot& slot, const Command& command);
 
   // Commands.
   StatusOr<Outcome> Run(StudySlot& slot, const Command& command);
+  void Touch(StudySlot& slot);
   Status CheckInFlight(StudySlot& slot, const Command& command) const;
+  void LeaveOutNextIfFull(Command& command) const;
   void Took(StudySlot& slot,
             Outcome& outcome);  // The need of an outcome: begin it at the end of the batch.
   std::optional<LogRecord> RecordOf(StudySlot& slot, std::vector<Event> events);
@@ -139,13 +148,16 @@ class EngineThread {
 
   std::unordered_map<std::string, std::unique_ptr<StudySlot>> slots_;
   std::map<StudyId, StudySlot*> by_id_;
+  // Studies that the store could not load, and why. Not among the slots; tried again at each call.
+  std::map<std::string, Status> unloaded_;
   struct Known {
     std::string name;
     std::shared_ptr<WatchList> watchers;
   };
-  // Every study met, deleted ones too: a loss may bring one back.
+  // Every study whose deletion is not yet durable: a loss may bring one back.
   std::map<StudyId, Known> known_;
   std::set<std::pair<SteadyTime, StudyId>> ticks_;
+  SteadyTime no_tick_before_ = SteadyTime::min();
   std::vector<StudyId> touched_;
   std::vector<CommitItem> items_;
   StudyId last_id_ = 0;

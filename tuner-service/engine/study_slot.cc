@@ -23,7 +23,6 @@ ParkedSuggest* ParkedSuggests::Find(const std::string& worker) {
 }
 
 void ParkedSuggests::Park(SuggestCommand command, Waiter waiter) {
-  ++waiters_;
   if (ParkedSuggest* same = Find(command.worker)) {
     same->waiters.push_back(std::move(waiter));
     return;
@@ -40,12 +39,10 @@ std::vector<ParkedSuggest> ParkedSuggests::TakeAll() {
   for (auto& [order, parked] : in_order_) all.push_back(std::move(parked));
   in_order_.clear();
   by_worker_.clear();
-  waiters_ = 0;
   return all;
 }
 
 void ParkedSuggests::ParkAgain(ParkedSuggest parked) {
-  waiters_ += parked.waiters.size();
   by_worker_.emplace(parked.command.worker, next_);
   in_order_.emplace(next_++, std::move(parked));
 }

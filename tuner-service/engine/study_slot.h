@@ -41,12 +41,10 @@ class ParkedSuggests {
   std::vector<ParkedSuggest> TakeAll();
   void ParkAgain(ParkedSuggest parked);
   bool empty() const { return in_order_.empty(); }
-  size_t waiters() const { return waiters_; }
   int64_t TrialsAskedFor() const;
 
  private:
   int64_t next_ = 0;
-  size_t waiters_ = 0;
   std::map<int64_t, ParkedSuggest> in_order_;
   std::unordered_map<std::string, int64_t> by_worker_;
 };
@@ -55,8 +53,6 @@ struct StudySlot {
   StudyId id = 0;
   std::string name;
   int64_t epoch = 0;  // Of this copy in memory; never the same twice.
-  Status unloaded;    // Not OK: the state could not be read again after a loss; it is tried at the
-                      // next call.
   StudyData state;
   std::shared_ptr<const Scheduler> scheduler;
   std::shared_ptr<const StudySpec> scheduler_spec;  // That it was made from.

@@ -27,22 +27,31 @@ bool Watcher::Deliver(const StudyChange& change) {
   return true;
 }
 
+bool Watcher::closed() {
+  const MutexLock lock(mutex_);
+  return !sink_;
+}
+
 void Watcher::Close() {
   const MutexLock lock(mutex_);
   sink_ = nullptr;
 }
 
+// A quiet study delivers nothing, and its watchers may come and go for months.
 void WatchList::Add(std::shared_ptr<Watcher> watcher, const StudyChange& present) {
-  if (watcher->Deliver(present)) {
-    watchers_.push_back(std::move(watcher));
-  } else {
-    count_.fetch_sub(1, std::memory_order_relaxed);
-  }
+  watcher->Deliver(present);
+  watchers_.push_back(std::move(watcher));
+  ForgetClosed();
 }
 
 void WatchList::Deliver(const StudyChange& change) {
-  const size_t closed = std::erase_if(
-      watchers_, [&](const std::shared_ptr<Watcher>& each) { return !each->Deliver(change); });
+  for (const auto& each : watchers_) each->Deliver(change);
+  ForgetClosed();
+}
+
+void WatchList::ForgetClosed() {
+  const size_t closed =
+      std::erase_if(watchers_, [](const std::shared_ptr<Watcher>& each) { return each->closed(); });
   count_.fetch_sub(static_cast<int>(closed), std::memory_order_relaxed);
 }
 

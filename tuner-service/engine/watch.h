@@ -18,7 +18,8 @@ class Watcher {
   using Sink = std::function<void(const StudyChange&)>;
   explicit Watcher(Sink sink);
   bool Deliver(const StudyChange& change) EXCLUDES(mutex_);  // False once closed.
-  void Close() EXCLUDES(mutex_);                             // No call of the sink after it.
+  bool closed() EXCLUDES(mutex_);
+  void Close() EXCLUDES(mutex_);  // No call of the sink after it.
 
  private:
   Mutex mutex_;  // Held over a call of the sink.
@@ -33,8 +34,11 @@ class WatchList {
 
   void Add(std::shared_ptr<Watcher> watcher, const StudyChange& present);
   void Deliver(const StudyChange& change);
+  size_t size() const { return watchers_.size(); }  // On the committer thread.
 
  private:
+  void ForgetClosed();
+
   std::atomic<int> count_{0};
   std::vector<std::shared_ptr<Watcher>> watchers_;  // Of the committer thread.
 };
