@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""kill -9 at random points under load, round after round: of the owner of a file, its supervisor, a server, a worker, a program.
+"""kill -9 at random points under load, round after round: of the owner of a file, a server, a worker, a supervisor, a program.
 
-Whatever was killed: no acknowledged report is lost, none doubled, no trial run by two at once, every trial ends, nothing is left running.
+Whatever was killed: no acknowledged report is lost, none doubled, no trial run by two at once, every trial ends, nothing is left running,
+and a trial fails only where its program was killed.
 
 usage: kill_rounds_test.py BUILD_DIR          JIZI_KILL_ROUNDS (2), JIZI_TEST_SEED repeats a printed seed.
 """
@@ -33,8 +34,16 @@ metric: {{name: value, goal: maximize}}
 parameters:
   x: {{min: 0.0, max: 1.0}}
 run_cap: {trials}
-jizi: {{workers: 3, seed: 3, grace: 2}}
+jizi: {{workers: {workers}, seed: 3, grace: 2, lease: 3s}}
 """
+
+
+SUPERVISOR = "jizi-supervisor"
+
+
+def comm_of_parent(entry):
+    parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+    return (pathlib.Path("/proc") / parent / "comm").read_text().strip()
 
 
 class Fault(Exception):
@@ -49,15 +58,16 @@ def check(condition, what):
 class Round:
     """One folder, one database, and a mark in the environment by which every process of the round is found again."""
 
-    def __init__(self, number):
+    def __init__(self, number, workers=3):
         self.random = random.Random(f"{SEED}/{number}")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="jizi-kill-"))
         self.mark = uuid.uuid4().hex
         self.environment = dict(os.environ, JIZI_TEST_MARK=self.mark)
         self.sweep = self.folder / "killed.yaml"
-        self.sweep.write_text(SWEEP.format(program=BUILD / "kill_program", trials=TRIALS))
+        self.sweep.write_text(SWEEP.format(program=BUILD / "kill_program", trials=TRIALS, workers=workers))
         self.database = self.folder / "killed.db"
         self.started = 0
+        self.killed = {"owner": 0, "server": 0, "worker": 0, "supervisor": 0, "program": 0}
 
     def start(self, *arguments):
         self.started += 1
@@ -66,7 +76,7 @@ class Round:
                                 env=self.environment, start_new_session=True)
 
     def processes(self):
-        """(pid, command line) of what carries the mark, but for zombies."""
+        """(pid, what it is, command line) of what carries the mark, but for zombies."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -76,19 +86,31 @@ class Round:
                     continue
                 if (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
                     continue
-                found.append((int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()))
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                name = (entry / "comm").read_text().strip()
+                kind = "supervisor" if name == SUPERVISOR else "program" if name == "kill_program" else name
+                if kind == "supervisor" and comm_of_parent(entry) == SUPERVISOR:
+                    kind = "program"  # Before its exec.
+                found.append((int(entry.name), kind, command))
             except OSError:
                 continue
         return found
 
-    def kill_any(self, *words):
-        """kill -9 of a random process whose command line holds one of the words."""
-        candidates = [pid for pid, command in self.processes() if any(word in command for word in words)]
+    def kill_any(self, kind):
+        """kill -9 of a random process of this kind, program or supervisor."""
+        candidates = sorted(pid for pid, found, _ in self.processes() if found == kind)
         if candidates:
             try:
                 os.kill(self.random.choice(candidates), signal.SIGKILL)
+                self.killed[kind] += 1
             except ProcessLookupError:
                 pass
+
+    def kill_started(self, kind, process):
+        """kill -9 of what start returned."""
+        process.kill()
+        process.wait()
+        self.killed[kind] += 1
 
     def nothing_left(self):
         end = time.monotonic() + 20
@@ -104,6 +126,8 @@ class Round:
 
     def check_results(self, steps):
         check(not list(self.folder.rglob("two_at_once")), "a trial was run by two processes at once")
+        failures = self.query("select trial, attempt, why from attempts where end = 'Failed'")
+        check(len(failures) <= self.killed["program"], f"killed were {self.killed}, but failed: {failures}")
         states = dict(self.query("select state, count(*) from trials group by state"))
         check(states == {"Completed": TRIALS}, f"states are {states}")
         # The final measurements of every trial: each step once, with the value that the parameters give.
@@ -116,7 +140,7 @@ class Round:
         check(not doubled, f"doubled: {doubled}")
 
     def close(self):
-        for pid, _ in self.processes():
+        for pid, _, _ in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -135,10 +159,11 @@ def owner_round(r):
             time.sleep(r.random.uniform(0.05, 0.6))
             if kills > 0:
                 kills -= 1
-                if r.random.random() < 0.5:
-                    run.kill()
+                kind = r.random.choice(["owner", "owner", "program", "supervisor"])
+                if kind == "owner":
+                    r.kill_started("owner", run)
                 else:
-                    r.kill_any("kill_program", "jizi")
+                    r.kill_any(kind)
         if run.returncode == 0:
             break
         if r.random.random() < 0.5:
@@ -170,8 +195,7 @@ def server_round(r):
         time.sleep(r.random.uniform(0.05, 0.4))
         if kills > 0:
             kills -= 1
-            server.kill()
-            server.wait()
+            r.kill_started("server", server)
             server = r.start(*serve)
     check(all(c.returncode == 0 for c in clients), f"clients ended with {[c.returncode for c in clients]}")
     wait_for_server(r, address)
@@ -193,6 +217,51 @@ def server_round(r):
     r.check_results(20)
 
 
+def worker_round(r):
+    """Two `jizi worker` of a `jizi serve`; all of it may be killed. Who is gone is started again, and the leases of the dead run out."""
+    address = f"unix:{r.folder}/s"
+    serve = [JIZI, "serve", "--db", str(r.database), "--listen", address]
+    work = [JIZI, "worker", "--server", address, str(r.sweep)]
+    server = r.start(*serve)
+    wait_for_server(r, address)
+    workers = [r.start(*work)]
+    while not r.query("select count(*) from trials")[0][0]:
+        check(workers[0].poll() is None, f"the first worker ended with {workers[0].returncode}")
+        time.sleep(0.05)
+    workers.append(r.start(*work))
+    end = time.monotonic() + DEADLINE_S
+    kills = 6
+    while any(w.poll() != 0 for w in workers):
+        check(time.monotonic() < end, f"workers hang, killed were {r.killed}")
+        time.sleep(r.random.uniform(0.05, 0.4))
+        if kills > 0:
+            kills -= 1
+            kind = r.random.choice(["server", "worker", "supervisor", "program"])
+            if kind == "server":
+                r.kill_started("server", server)
+                server = r.start(*serve)
+            elif kind == "worker":
+                r.kill_started("worker", r.random.choice(workers))
+            else:
+                r.kill_any(kind)
+        for i, worker in enumerate(workers):
+            if worker.poll():
+                # 3: it has lost its supervisor, or was started while the server was down.
+                check(worker.returncode in (-signal.SIGKILL, 3), f"a worker ended with {worker.returncode}")
+                workers[i] = r.start(*work)
+        if all(w.poll() == 0 for w in workers):
+            # A killed program fails its trial: people would type retry.
+            wait_for_server(r, address)
+            if r.query("select count(*) from trials where state = 'Failed'")[0][0]:
+                subprocess.run([JIZI, "retry", "killed", "--server", address], env=r.environment, cwd=r.folder, timeout=60, check=True,
+                               stdout=subprocess.DEVNULL)
+                workers[0] = r.start(*work)
+    server.send_signal(signal.SIGTERM)
+    check(server.wait(timeout=30) == 0, f"serve ended with {server.returncode}")
+    r.nothing_left()
+    r.check_results(STEPS)
+
+
 def wait_for_server(r, address):
     end = time.monotonic() + 30
     while time.monotonic() < end:
@@ -207,8 +276,8 @@ def wait_for_server(r, address):
 def main():
     print(f"seed {SEED}, {ROUNDS} rounds", flush=True)
     for number in range(ROUNDS):
-        for scenario in (owner_round, server_round):
-            r = Round(f"{number}/{scenario.__name__}")
+        for scenario in (owner_round, server_round, worker_round):
+            r = Round(f"{number}/{scenario.__name__}", workers=1 if scenario is worker_round else 3)
             begin = time.monotonic()
             try:
                 scenario(r)
@@ -220,7 +289,8 @@ def main():
                 sys.exit(f"FAILED; repeat with JIZI_TEST_SEED={SEED}")
             r.close()
             shutil.rmtree(r.folder)
-            print(f"round {number} {scenario.__name__}: {time.monotonic() - begin:.1f} s", flush=True)
+            killed = ", ".join(f"{kind} {count}" for kind, count in r.killed.items() if count)
+            print(f"round {number} {scenario.__name__}: {time.monotonic() - begin:.1f} s; killed: {killed}", flush=True)
 
 
 main()

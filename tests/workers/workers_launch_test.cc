@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workers/temp_folder.h"
+#include "tuner-service/workers/attempt_environment.h"
 
 namespace jizi::tuner {
 namespace {
@@ -172,6 +173,22 @@ TEST(Contract19, ACommandWithAParameterMacroTakesOneTrial) {
   EXPECT_TRUE(CarriesParameters(Of(Written{.command = {"x", "${args_json_file}"}})));
   EXPECT_TRUE(CarriesParameters(Of(Written{.command = {"x", "--c=${args_json}"}})));
   EXPECT_FALSE(CarriesParameters(Of(Written{.command = {"${env}", "${program}"}})));
+}
+
+TEST(GpuIds, AreThoseOfTheSweepElseThoseThatTheWorkerWasGiven) {
+  using Ids = std::vector<std::string>;
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  Launch launch;
+  EXPECT_EQ(GpuIds(launch), std::nullopt);
+  setenv("CUDA_VISIBLE_DEVICES", "4, GPU-b,-1,6", 1);
+  EXPECT_EQ(GpuIds(launch), (Ids{"4", "GPU-b"}));
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  EXPECT_EQ(GpuIds(launch), Ids{});  // None: not all.
+  launch.environment["CUDA_VISIBLE_DEVICES"] = "7";
+  EXPECT_EQ(GpuIds(launch), Ids{"7"});
+  launch.gpu_ids = {"1"};
+  EXPECT_EQ(GpuIds(launch), Ids{"1"});
+  unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 }  // namespace

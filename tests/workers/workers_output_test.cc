@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -130,6 +131,15 @@ TEST(Contract23, SaysWhatIsWrong) {
     const auto report = ParsePrintedReport(line);
     EXPECT_EQ(DetailOf(report.status()).code, "PRINTED_REPORT") << line;
   }
+}
+
+TEST(OutputFileTest, AFifoInItsPlaceHoldsNobodyUp) {
+  TempFolder folder;
+  for (const char* name : {"log", "log.tail"}) {
+    ASSERT_EQ(mkfifo((folder / name).c_str(), 0600), 0);
+  }
+  OutputFile file(folder / "log", 8192);
+  file.Append(std::string(10'000, 'x'));
 }
 
 TEST(Contract26, PathsStayBeneathTheirFolder) {

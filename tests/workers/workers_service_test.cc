@@ -9,12 +9,15 @@
 
 #include <atomic>
 #include <cmath>
+#include <mutex>
+#include <thread>
 
 #include "tests/workers/temp_folder.h"
 #include "tuner-service/engine/engine.h"
 #include "tuner-service/rpc/server.h"
 #include "tuner-service/workers/random_hex.h"
 #include "tuner-service/workers/recovery.h"
+#include "tuner-service/workers/slot.h"
 #include "tuner-service/workers/trial_folder.h"
 #include "tuner-service/workers/worker.h"
 
@@ -32,9 +35,17 @@ class SupervisorOfAll : public testing::Environment {
     auto forked = Supervisor::Fork(folder_ / "lock", 20s);
     ASSERT_TRUE(forked.ok()) << forked.status();
     supervisor = *std::move(forked);
+    forked = Supervisor::Fork(victims_lock(), 20s);
+    ASSERT_TRUE(forked.ok()) << forked.status();
+    victim = *std::move(forked);
   }
-  void TearDown() override { supervisor.reset(); }
+  void TearDown() override {
+    supervisor.reset();
+    victim.reset();
+  }
+  std::string victims_lock() const { return folder_ / "victim"; }
   std::unique_ptr<Supervisor> supervisor;
+  std::unique_ptr<Supervisor> victim;  // One test kills it.
 
  private:
   TempFolder folder_;
@@ -137,10 +148,13 @@ class WorkerTest : public testing::Test {
     options.launch.environment["JIZI_TEST_MARK"] = mark_.substr(mark_.find('=') + 1);
     return options;
   }
-  std::unique_ptr<Worker> Start(WorkerOptions options) {
-    auto worker = Worker::Start(std::move(options), *kAll->supervisor);
+  std::unique_ptr<Worker> Start(WorkerOptions options, Supervisor& supervisor) {
+    auto worker = Worker::Start(std::move(options), supervisor);
     EXPECT_TRUE(worker.ok()) << worker.status();
     return *std::move(worker);
+  }
+  std::unique_ptr<Worker> Start(WorkerOptions options) {
+    return Start(std::move(options), *kAll->supervisor);
   }
   void RunAll(WorkerOptions options) {
     auto worker = Start(std::move(options));
@@ -214,6 +228,186 @@ TEST_F(WorkerTest, TheTimeLimitEndsAnAttemptAndSaysSo) {
   RunAll(options);
   EXPECT_EQ(Count(v1::TRIAL_STATE_FAILED), 1);
   EXPECT_THAT(Trial(1).end_why(), HasSubstr("time limit of 0.3 s"));
+}
+
+// A helper's part, as its calls are: takes the attempt over, and what it says at the end.
+class PlayedHelper : public WorkerTest {
+ protected:
+  v1::Lease lease_;
+  std::string worker_;
+  int64_t sequence_ = 0, worker_sequence_ = 0;
+
+  void Attach(int64_t trial) {
+    v1::AttachRequest attach;
+    attach.mutable_lease()->set_study("study");
+    worker_ = Trial(trial).worker();
+    attach.set_worker(worker_);
+    const v1::AttachResponse held = Must(&Stub::Attach, attach);
+    ASSERT_EQ(held.held_size(), 1);
+    ASSERT_EQ(held.held(0).trial().id(), trial);
+    lease_ = *attach.mutable_lease() = held.held(0).lease();
+    attach.mutable_capabilities()->set_stop(true);
+    const v1::AttachResponse mine = Must(&Stub::Attach, attach);
+    sequence_ = mine.next_sequence(0);
+    worker_sequence_ = mine.next_worker_sequence();
+  }
+  void Complete(bool ask_next) {
+    v1::CompleteRequest complete;
+    *complete.mutable_lease() = lease_;
+    complete.set_sequence(sequence_);
+    complete.mutable_finished();
+    if (ask_next) *complete.mutable_next() = Next();
+    EXPECT_EQ(Must(&Stub::Complete, complete).has_next(), ask_next);
+  }
+  v1::SuggestRequest Next() const {
+    v1::SuggestRequest next;
+    next.set_study("study");
+    next.set_worker(worker_);
+    next.set_sequence(worker_sequence_);
+    return next;
+  }
+  // A program that may take trial after trial, and ends as `then` says once Go was called.
+  WorkerOptions Warm(const std::string& then) {
+    WorkerOptions options =
+        Options("echo up; while [ ! -e " + folder_.path() + "/go ]; do sleep 0.02; done; " + then);
+    options.launch.command.pop_back();
+    return options;
+  }
+  void WaitUntilUp() {
+    ASSERT_TRUE(Eventually([&] { return File(1, "stdout.log").starts_with("up\n"); }));
+  }
+  void Go() { std::ofstream(folder_ / "go") << ""; }
+};
+
+TEST_F(PlayedHelper, Contract19ATimeLimitIsThatOfTheTrialThatIsHeld) {
+  CreateStudy(2, false);
+  WorkerOptions options = Warm("exit 3");
+  options.launch.time_limit = 2s;
+  auto worker = Start(options);
+  WaitUntilUp();
+  Attach(1);
+  Complete(false);
+  const auto over = std::chrono::steady_clock::now() + 3s;  // Trial 1 would be beyond its limit.
+  ASSERT_TRUE(Eventually([&] { return std::chrono::steady_clock::now() > over; }));
+  EXPECT_GT(CountWith(mark_), 0);
+  Must(&Stub::Suggest, Next());
+  Attach(2);
+  Go();
+  ASSERT_TRUE(worker->WaitFor(90s));
+  EXPECT_EQ(Trial(1).state(), v1::TRIAL_STATE_COMPLETED);
+  EXPECT_EQ(Trial(2).attempts_size(), 1);
+  EXPECT_THAT(Trial(2).end_why(), HasSubstr("exit code 3"));
+}
+
+TEST_F(PlayedHelper, Contract19WhatTheProgramNeverBeganIsQueuedAgain) {
+  CreateStudy(2, false);
+  auto worker = Start(Warm("exit 0"));
+  WaitUntilUp();
+  Attach(1);
+  Complete(true);  // Trial 2 is this process's now; but it never learns of it.
+  Go();
+  ASSERT_TRUE(worker->WaitFor(90s));
+  EXPECT_TRUE(worker->Wait().ok()) << worker->Wait();
+  const v1::Trial second = Trial(2);
+  ASSERT_EQ(second.attempts_size(), 2);
+  EXPECT_EQ(second.attempts(0).end(), v1::ATTEMPT_END_RELEASED);
+  EXPECT_EQ(second.state(), v1::TRIAL_STATE_COMPLETED);  // By a process of its own.
+}
+
+TEST_F(PlayedHelper, Contract23PrintedReportsAreIgnoredOnceAHelperHasAttached) {
+  CreateStudy(1);
+  const std::string wait = "while [ ! -e " + folder_.path() + "/go ]; do sleep 0.02; done; ";
+  auto worker = Start(Options("echo up; echo jizi step=1 accuracy=0.1; " + wait +
+                              "echo jizi step=2 accuracy=0.2; exit 0"));
+  ASSERT_TRUE(Eventually([&] { return !Trials().empty() && Trial(1).measurement_count() == 1; }));
+  Attach(1);
+  Go();  // The end may come before the slot has looked.
+  ASSERT_TRUE(worker->WaitFor(90s));
+  EXPECT_EQ(Trial(1).state(), v1::TRIAL_STATE_COMPLETED);
+  EXPECT_EQ(Trial(1).measurement_count(), 1);
+}
+
+TEST_F(WorkerTest, Contract17AKilledSupervisorGivesTheTrialsBack) {
+  CreateStudy(5);
+  auto worker = Start(Options("echo jizi accuracy=0.1; sleep 1000", 2), *kAll->victim);
+  ASSERT_TRUE(Eventually([&] {
+    int reported = 0;
+    for (const v1::Trial& trial : Trials()) reported += trial.measurement_count() > 0 ? 1 : 0;
+    return reported == 2;
+  }));
+  kill(atoi(ReadAll(kAll->victims_lock()).c_str()), SIGKILL);
+  ASSERT_TRUE(worker->WaitFor(60s));
+  EXPECT_EQ(DetailOf(worker->Wait()).code, "SUPERVISOR_GONE") << worker->Wait();
+  for (const v1::Trial& trial : Trials()) {
+    EXPECT_EQ(trial.state(), v1::TRIAL_STATE_QUEUED) << trial.id() << trial.end_why();
+  }
+  // And one that starts nothing at all.
+  worker = Start(Options("true"), *kAll->victim);
+  ASSERT_TRUE(worker->WaitFor(60s));
+  EXPECT_EQ(worker->Wait().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Count(v1::TRIAL_STATE_FAILED), 0);
+}
+
+TEST_F(WorkerTest, ADeletedStudyEndsItsPrograms) {
+  CreateStudy(1);
+  auto worker = Start(Options("echo jizi accuracy=0.1; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(Eventually([&] { return !Trials().empty() && Trial(1).measurement_count() > 0; }));
+  v1::DeleteStudyRequest remove;
+  remove.set_study("study");
+  Must(&Stub::DeleteStudy, remove);
+  ASSERT_TRUE(worker->WaitFor(60s));
+  EXPECT_EQ(worker->Wait().code(), StatusCode::kNotFound);
+  EXPECT_EQ(CountWith(mark_), 0);
+}
+
+// Jobs without processes: what they were told, and when.
+class ToldExecutor : public Executor {
+ public:
+  struct Told {
+    std::mutex mutex;
+    std::vector<double> graces;
+    JobEvents events;
+  };
+  class ToldJob : public Job {
+   public:
+    explicit ToldJob(Told& told) : told_(told) {}
+    void SwitchFolder(const std::string&) override {}
+    void End(std::chrono::duration<double> grace) override {
+      const std::lock_guard lock(told_.mutex);
+      told_.graces.push_back(grace.count());
+    }
+
+   private:
+    Told& told_;
+  };
+  StatusOr<std::unique_ptr<Job>> Start(const JobSpec&, JobEvents events) override {
+    const std::lock_guard lock(told.mutex);
+    told.events = std::move(events);
+    started = true;
+    return std::make_unique<ToldJob>(told);
+  }
+  Told told;
+  std::atomic<bool> started = false;
+};
+
+TEST_F(WorkerTest, StopSignalsFromTheCallersThread) {
+  CreateStudy(1);
+  const WorkerOptions options = Options("");
+  ToldExecutor executor;
+  Slot slot(options, *client_, executor, {.index = 0, .worker = "worker/told/0"});
+  std::thread thread([&] { EXPECT_TRUE(slot.Run().ok()); });
+  EXPECT_TRUE(Eventually([&] { return executor.started.load(); }));
+  Close();  // Whatever Run is waiting for.
+  slot.Stop(Worker::StopMode::kGently);
+  slot.Stop(Worker::StopMode::kKill);
+  {
+    const std::lock_guard lock(executor.told.mutex);
+    EXPECT_EQ(executor.told.graces.back(), 0);  // Told when Stop has returned.
+  }
+  JobEnd end;
+  end.signal = SIGKILL;
+  executor.told.events.on_end(end);
+  thread.join();
 }
 
 TEST_F(WorkerTest, NoMetricIsFailedAndANanIsInfeasible) {
@@ -314,38 +508,21 @@ TEST_F(WorkerTest, Contract25ValuesNeverMeetAShell) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "owned"));
 }
 
-// The test plays the helper: it attaches, completes the first trial and takes the next one.
-TEST_F(WorkerTest, Contract19AWarmProcessTakesTheNextAndACrashFailsOnlyThat) {
+TEST_F(PlayedHelper, Contract19AWarmProcessTakesTheNextAndACrashFailsOnlyThat) {
   CreateStudy(2, false);
-  WorkerOptions options = Options("echo first; while [ ! -e " + folder_.path() +
-                                  "/go ]; do sleep 0.02; done; echo second; exit 3");
-  options.launch.command.pop_back();  // No parameter on the command line: it may be reused.
-  auto worker = Start(options);
-  ASSERT_TRUE(Eventually([&] { return File(1, "stdout.log") == "first\n"; }));
-  v1::AttachRequest attach;
-  attach.mutable_lease()->set_study("study");
-  attach.set_worker(Trial(1).worker());
-  const v1::AttachResponse held = Must(&Stub::Attach, attach);
-  ASSERT_EQ(held.held_size(), 1);
-  *attach.mutable_lease() = held.held(0).lease();
-  attach.mutable_capabilities()->set_stop(true);
-  Must(&Stub::Attach, attach);
-  v1::CompleteRequest complete;
-  *complete.mutable_lease() = held.held(0).lease();
-  complete.set_sequence(held.next_sequence(0));
-  complete.mutable_finished();
-  complete.mutable_next()->set_study("study");
-  complete.mutable_next()->set_worker(attach.worker());
-  complete.mutable_next()->set_sequence(held.next_worker_sequence());
-  Must(&Stub::Complete, complete);
+  auto worker = Start(Warm("echo second; exit 3"));
+  WaitUntilUp();
+  Attach(1);
+  Complete(true);
+  Attach(2);
   const std::string second = TrialFolder(folder_ / "trials", 2) + "/stdout.log";
   ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(second); }));
-  std::ofstream(folder_ / "go") << "";
+  Go();
   ASSERT_TRUE(worker->WaitFor(90s));
   EXPECT_TRUE(worker->Wait().ok()) << worker->Wait();
   EXPECT_EQ(Trial(1).state(), v1::TRIAL_STATE_COMPLETED);
   EXPECT_EQ(Trial(2).state(), v1::TRIAL_STATE_FAILED);
-  EXPECT_EQ(File(1, "stdout.log"), "first\n");
+  EXPECT_EQ(File(1, "stdout.log"), "up\n");
   EXPECT_EQ(File(2, "stdout.log"), "second\n");
 }
 
@@ -389,6 +566,10 @@ TEST_F(WorkerTest, RecoveryEndsLeftoversDeliversOutboxesAndRequeues) {
   std::ofstream(outbox, std::ios::app) << "\x55torn";
 
   EXPECT_EQ(RecoverRun(*client_, "study", folder_ / "trials", "other", 30s)->requeued_trials, 0);
+  EXPECT_EQ(RecoverRun(*client_, "study", folder_ / "trials", "run", 30s, [] { return true; })
+                .status()
+                .code(),
+            StatusCode::kCancelled);
   const auto recovered = RecoverRun(*client_, "study", folder_ / "trials", "run", 30s);
   ASSERT_TRUE(recovered.ok()) << recovered.status();
   EXPECT_GE(recovered->ended_processes, 1);  // The supervisor may be first with the second.

@@ -4,14 +4,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <optional>
+#include <thread>
 
 #include "tests/workers/temp_folder.h"
 #include "tuner-service/workers/random_hex.h"
+#include "tuner-service/workers/recovery.h"
 
 namespace jizi::tuner {
 namespace {
@@ -29,8 +32,8 @@ class Contract17 : public testing::Test {
     EXPECT_TRUE(Eventually([&] { return CountWith(mark_) == 0; })) << "a process is left";
   }
 
-  std::unique_ptr<Supervisor> Fork() {
-    auto supervisor = Supervisor::Fork(folder_ / "lock", 20s);
+  std::unique_ptr<Supervisor> Fork(const ForkOptions& options = {}) {
+    auto supervisor = Supervisor::Fork(folder_ / "lock", 20s, options);
     EXPECT_TRUE(supervisor.ok()) << supervisor.status();
     return *std::move(supervisor);
   }
@@ -119,6 +122,54 @@ TEST_F(Contract17, InheritsNoDescriptorAndReadsNothing) {
   ASSERT_TRUE(Start(*supervisor, Shell("cat; ls /proc/self/fd | tr '\\n' ' '"), ended.Sink()).ok());
   ASSERT_TRUE(ended.Wait());
   EXPECT_EQ(Out(), "0 1 2 3 ");  // 3 is the one that ls reads the folder with.
+}
+
+TEST_F(Contract17, ProgramsGetTheMaskThatTheyWouldHaveHad) {
+  const mode_t own = umask(077);
+  ForkOptions options;
+  options.program_umask = 023;
+  Ended given, inherited;
+  auto supervisor = Fork(options);
+  ASSERT_TRUE(Start(*supervisor, Shell("umask"), given.Sink()).ok());
+  ASSERT_TRUE(given.Wait());
+  EXPECT_EQ(Out(), "0023\n");
+  supervisor = nullptr;
+  umask(027);
+  supervisor = Fork();
+  umask(own);
+  ASSERT_TRUE(Start(*supervisor, Shell("umask"), inherited.Sink()).ok());
+  ASSERT_TRUE(inherited.Wait());
+  EXPECT_EQ(Out(), "0023\n0027\n");
+}
+
+TEST_F(Contract17, WhatStartsTooLateIsEnded) {
+  ForkOptions options;
+  options.start_deadline = 50ms;
+  auto supervisor = Fork(options);
+  const int pid = atoi(ReadAll(folder_ / "lock").c_str());
+  kill(pid, SIGSTOP);
+  Ended late;
+  const auto started = Start(*supervisor, Shell("trap '' TERM; sleep 1000"), late.Sink());
+  EXPECT_EQ(DetailOf(started.status()).code, "SUPERVISOR_SILENT");
+  kill(pid, SIGCONT);
+  // Behind it in turn: once this one has ended, the late one was started.
+  Ended next;
+  ASSERT_TRUE(Eventually([&] { return Start(*supervisor, Shell("true"), next.Sink()).ok(); }));
+  ASSERT_TRUE(next.Wait());
+  EXPECT_TRUE(Eventually([&] { return CountWith(mark_) == 0; }));
+  EXPECT_EQ(late.count, 0);
+}
+
+TEST_F(Contract17, AStartIsAnsweredWhenTheSupervisorDies) {
+  auto supervisor = Fork();
+  const int pid = atoi(ReadAll(folder_ / "lock").c_str());
+  kill(pid, SIGSTOP);  // The request waits unread.
+  std::thread killer([pid] {
+    std::this_thread::sleep_for(50ms);
+    kill(pid, SIGKILL);
+  });
+  EXPECT_EQ(DetailOf(Start(*supervisor, Shell("true"), nullptr).status()).code, "SUPERVISOR_GONE");
+  killer.join();
 }
 
 TEST_F(Contract17, LeadsASessionOfItsOwn) {
@@ -283,6 +334,23 @@ TEST_F(Contract17Kill, NineOfTheSupervisorLeavesNothingAndIsTold) {
   EXPECT_EQ(DetailOf(Start(*supervisor, Shell("true"), nullptr).status()).code, "SUPERVISOR_GONE");
 }
 
+// The leader has its parent-death signal; what it has left nobody ends but the next owner.
+TEST_F(Contract17Kill, NineOfBoth) {
+  const Owner owner = ForkOwner();
+  kill(owner.pid, SIGSTOP);  // It must not see the end of its supervisor.
+  kill(owner.supervisor, SIGKILL);
+  kill(owner.pid, SIGKILL);
+  waitpid(owner.pid, nullptr, 0);
+  auto next = Fork();  // The lock died with its holder.
+  const int leader = PidOf("leader");
+  EXPECT_TRUE(Eventually([&] { return !IsAlive(leader); }));
+  EXPECT_TRUE(IsAlive(PidOf("double")));
+  const auto ended = EndProcessesWith({mark_}, 60s);
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_GE(*ended, 2);
+  ExpectNothingLeft();
+}
+
 TEST_F(Contract17Kill, ANewOwnerWaitsForTheOldOnesProcesses) {
   for (int round = 0; round < 3; ++round) {
     std::filesystem::remove(folder_ / "out");
@@ -294,6 +362,16 @@ TEST_F(Contract17Kill, ANewOwnerWaitsForTheOldOnesProcesses) {
     EXPECT_FALSE(IsAlive(leader));
     EXPECT_FALSE(IsAlive(doubled));
   }
+}
+
+TEST_F(Contract17Kill, AWaitForTheLockCanBeStopped) {
+  auto first = Fork();
+  ForkOptions options;
+  int asked = 0;
+  options.stop = [&] { return ++asked == 3; };
+  const auto second = Supervisor::Fork(folder_ / "lock", 1000s, options);
+  EXPECT_EQ(second.status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(DetailOf(second.status()).code, "STOPPED");
 }
 
 TEST_F(Contract17Kill, TheLockNamesItsHolder) {

@@ -1,12 +1,9 @@
 #include "tuner-service/workers/outbox.h"
 
-#include <fcntl.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
-#include <google/protobuf/util/delimited_message_util.h>
 #include <unistd.h>
 
-#include "tuner-service/workers/service_calls.h"
+#include "proto/client.h"
+#include "proto/outbox_file.h"
 
 namespace jizi::tuner {
 namespace {
@@ -29,17 +26,8 @@ std::vector<HeldAttempt> HeldOf(const v1::AttachResponse& response) {
 
 StatusOr<int> DeliverOutbox(const std::string& path, std::vector<HeldAttempt>& held,
                             const ReportCall& report) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) return 0;
-  google::protobuf::io::FileInputStream stream(file);
-  stream.SetCloseOnDelete(true);
   int delivered = 0;
-  for (;;) {
-    v1::ReportRequest request;
-    bool clean_end = false;
-    if (!google::protobuf::util::ParseDelimitedFromZeroCopyStream(&request, &stream, &clean_end)) {
-      break;
-    }
+  TRY(ForEachReport(path, [&](v1::ReportRequest request) -> Status {
     for (HeldAttempt& attempt : held) {
       if (!SameLease(request.lease(), attempt.assignment.lease()) ||
           request.sequence() < attempt.next_sequence) {
@@ -52,12 +40,13 @@ StatusOr<int> DeliverOutbox(const std::string& path, std::vector<HeldAttempt>& h
         request.set_catching_up(true);
       }
       const StatusOr<v1::ReportResponse> answer = report(request);
-      if (!answer.ok() && IsAway(answer.status())) return answer.status();
+      if (!answer.ok() && IsAway(answer.status())) return answer.status();  // Or told to stop.
       if (!answer.ok()) continue;  // Refused for what it says: the others may still count.
       ++attempt.next_sequence;
       ++delivered;
     }
-  }
+    return {};
+  }));
   unlink(path.c_str());
   return delivered;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// outbox.h - sends what a program could not: the file JIZI_OUTBOX, length-delimited ReportRequests
-// (contract 22). Reports that the service has already are passed over by their sequence, those of
-// leases that are gone too; a file cut off in the middle of a report ends there.
+// outbox.h - sends what a program could not: the file JIZI_OUTBOX (proto/outbox_file.h; contract
+// 22). Reports that the service has already are passed over by their sequence, those of leases that
+// are gone too.
 // Fails: Deliver: as `report` does for an error that is no answer (Unavailable); the file is then
 // kept.
 // Threads: none; the program that wrote the file must have ended.

@@ -194,6 +194,7 @@ Status Slot::Prepare(Running& running, JobSpec& spec) {
 StatusOr<Slot::Answer> Slot::RunAttempt(const v1::Assignment& assignment) {
   Running running;
   running.held = assignment;
+  running.first = assignment.lease();
   running.one_trial = CarriesParameters(options_.launch) && !options_.launch.reuse_process;
   running.started = running.next_send = steady_clock::now();
   running.next_look = running.started;
@@ -315,9 +316,9 @@ StatusOr<Slot::Answer> Slot::Ended(Running& running, const Verdict& verdict) {
   for (size_t i = 0; i < held.size(); ++i) {
     const bool ask_next =
         i + 1 == held.size() && !verdict.last && !stop_mode() && quick_failures_ < 2;
-    // Given to the program when it had gone already: nobody has begun it.
-    const bool begun = SameAttempt(held[i].assignment.lease(), running.held.lease()) ||
-                       HasHelper(held[i].assignment);
+    // Given to a program that was about to go: nobody has begun it.
+    const bool begun =
+        SameAttempt(held[i].assignment.lease(), running.first) || HasHelper(held[i].assignment);
     const Verdict not_begun = {.release = true, .why = "its worker's program had ended already"};
     next = TRY(CompleteHeld(held[i], begun ? verdict : not_begun, ask_next));
   }

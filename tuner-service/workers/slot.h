@@ -50,6 +50,7 @@ class Slot {
 
   // The program that runs now, and the attempt that it holds.
   struct Running {
+    v1::Lease first;  // Of the attempt that the program was started for.
     v1::Assignment held;
     std::string folder;
     int64_t next_sequence = 1;  // While the slot owns it.

@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kYoung{3};
 constexpr milliseconds kSendEvery{100};           // Printed reports go in batches.
 constexpr std::chrono::seconds kLastReports{30};  // After the program's end.
 constexpr size_t kMostMeasurements = 1000;        // In one report.
-constexpr size_t kMostBatchBytes = 1u << 20;      // The same; the service takes 4 MiB.
+constexpr size_t kMostBatchBytes = 1u << 20;      // The same; the service takes 16 MiB.
 constexpr size_t kMostPendingBytes = 32u << 20;   // While it is away; the oldest go first.
 // A process that holds no trial, of which no more is to come: its own trial has ended (it has this
 // long for what it still does), or its lease was lost (it hangs).

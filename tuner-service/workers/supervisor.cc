@@ -140,15 +140,17 @@ class ForkedSupervisor final : public Supervisor {
     MutexLock lock(mutex_);
     for (;;) {
       const auto found = processes_.find(id);
-      if (found == processes_.end()) return id;  // Started, and ended already.
+      if (found == processes_.end()) {
+        if (gone_) return Gone();  // Perhaps without having started it.
+        return id;                 // Started, and ended already.
+      }
       if (found->second.refused) {
         const Status refused = *found->second.refused;
         processes_.erase(found);
         return refused;
       }
       if (found->second.pid != 0) return id;
-      if (gone_) return Gone();
-      if (!changed_.WaitUntil(mutex_, deadline)) {
+      if (steady_clock::now() >= deadline) {
         const std::string program = std::move(found->second.program);
         processes_.erase(found);
         return Error(StatusCode::kUnavailable,
@@ -156,6 +158,7 @@ class ForkedSupervisor final : public Supervisor {
                          std::to_string(start_deadline_.count() / 1000) + " s",
                      {kSilent, program, "start the worker again"});
       }
+      changed_.WaitUntil(mutex_, deadline);
     }
   }
 
