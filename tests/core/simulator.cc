@@ -2,69 +2,22 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "tests/core/machine.h"
+#include "tests/core/restless_scheduler.h"
 
 namespace jizi::tuner::testing {
 namespace {
 
-// A scheduler that uses all it may: waits, resumes, stops, pauses, roll-backs and successors. Pure,
-// as schedulers are.
-class RestlessScheduler : public Scheduler {
- public:
-  StatusOr<Decision> Suggest(const Study& study, int count, Rng rng, Memo&) const override {
-    Decision decision;
-    for (const Cow<Trial>& trial : study.trials) {
-      if (static_cast<int>(decision.resume.size()) == count) return decision;
-      if (trial->state == TrialState::kPaused) decision.resume.push_back(trial->id);
-    }
-    if (study.counts[TrialState::kRunning] > 0 && rng.Below(8) == 0) {
-      decision.next = Next::kWait;
-      return decision;
-    }
-    const auto left = static_cast<uint64_t>(count) - decision.resume.size();
-    for (uint64_t i = 0; i < left; ++i) decision.start.push_back(ProposalAt(rng.Uniform()));
-    return decision;
-  }
-
-  StatusOr<Decision> OnChange(const Study& study, TrialId id, const Change& change, Rng rng,
-                              Memo&) const override {
-    Decision decision;
-    const auto* reported = std::get_if<Reported>(&change);
-    if (reported == nullptr) return decision;
-    switch (rng.Below(20)) {
-      case 0:
-        decision.tell[id] = Stop{"bad"};
-        break;
-      case 1:
-        if (study.Find(id)->attempts.size() < 5) decision.tell[id] = Pause{"turns"};
-        break;
-      case 2:
-        if (study.Find(id)->attempts.back().rollbacks < 2) {
-          decision.tell[id] = Continue{{}, reported->measurement.step / 2, "again"};
-        }
-        break;
-      case 3: {
-        Proposal successor = ProposalAt(rng.Uniform());
-        successor.successor_of = id;
-        decision.start.push_back(std::move(successor));
-        decision.tell[id] = Stop{"exploited"};
-        break;
-      }
-      default:
-        break;
-    }
-    return decision;
-  }
-};
-
 struct Worker {
   explicit Worker(std::string called) : name(std::move(called)) {}
   std::string name;
-  int64_t sequence = 1;  // Of its next Suggest.
+  bool counts_waits = false;  // Both are allowed (docs/contracts.md, 12).
+  int64_t sequence = 1;       // Of its next Suggest.
   // Of the trial that it believes to hold.
   std::optional<LeaseRef> lease;
   int64_t call = 1;
@@ -93,6 +46,7 @@ class World {
     machine_.check_replay = seed % 50 == 0;  // All restarts compare; this is after every command.
     const uint64_t count = 1 + rng_.Below(4);
     for (uint64_t i = 0; i < count; ++i) workers_.emplace_back("w" + std::to_string(i));
+    for (Worker& worker : workers_) worker.counts_waits = rng_.Below(2) == 0;
   }
 
   SimulationResult Run() {
@@ -116,6 +70,9 @@ class World {
     spec.budget.run_cap = 1 + static_cast<int64_t>(rng.Below(12));
     spec.retries.max_retries = static_cast<int>(rng.Below(3));
     spec.retries.max_lost_workers = static_cast<int>(rng.Below(4));
+    spec.objective.kind = static_cast<ObjectiveKind>(rng.Below(3));
+    spec.objective.last_k = 1 + static_cast<int>(rng.Below(3));
+    if (rng.Below(3) == 0) spec.metrics[0].target = rng.Uniform() / 4;
     return spec;
   }
 
@@ -142,6 +99,10 @@ class World {
     if (!late_.empty() && rng_.Below(3) == 0) DeliverLate();
     if (Chance(80)) Execute(EnqueueCommand{AtX(rng_.Uniform()), "e" + std::to_string(++requests_)});
     if (Chance(80)) Execute(RetryCommand{{}, "r" + std::to_string(++requests_)});
+    if (Chance(80)) Execute(SetStateCommand{StudyState::kPaused});
+    const bool paused = machine_.state.state == StudyState::kPaused;
+    if (paused && !Chance(2)) Execute(SetStateCommand{StudyState::kActive});
+    if (Chance(10)) ComeWithAWrongToken();
     Act(workers_[rng_.Below(workers_.size())]);
   }
 
@@ -163,6 +124,36 @@ class World {
   }
 
   void Execute(const Command& command) { Try(command).IgnoreError(); }
+
+  // docs/contracts.md, 7: it is refused, whatever it asks, and changes nothing.
+  void ComeWithAWrongToken() {
+    const Worker& other = workers_[rng_.Below(workers_.size())];
+    LeaseRef lease{static_cast<TrialId>(1 + rng_.Below(4)), static_cast<int>(1 + rng_.Below(3)),
+                   machine_.NewToken()};
+    if (other.lease && rng_.Below(4) > 0) {
+      lease = *other.lease;
+      lease.token[rng_.Below(lease.token.size())] ^= static_cast<uint8_t>(1U << rng_.Below(8));
+    }
+    const CallNumber number = Number(1 + static_cast<int64_t>(rng_.Below(6)));
+    const NewMeasurement measured{1, Timestamp{}, {{"loss", 0.0}}, std::nullopt};
+    const Command commands[] = {AttachCommand{lease, "", Capabilities{}, 7},
+                                ReportCommand{lease, number, {measured}, std::nullopt, false},
+                                RegisterCheckpointCommand{lease, number, {1, "c", "", 1, 0}},
+                                ReleaseCommand{lease, number, "not mine"},
+                                CompleteCommand{lease, number, FinishedOutcome{}, measured, {}},
+                                RenewCommand{{lease}}};
+    const Command& command = commands[rng_.Below(std::size(commands))];
+    const int64_t before = machine_.state.log_position;
+    const StatusOr<Outcome> outcome = Try(command);
+    ++result_.wrong_tokens;
+    const std::string code = outcome.ok() ? "" : CodeOf(outcome.status());
+    const bool renewed = outcome.ok() && std::holds_alternative<RenewCommand>(command) &&
+                         !std::get<RenewReply>(*outcome->reply).leases.front().held;
+    if (!renewed && code != "LEASE_LOST" && code != "TRIAL_NOT_FOUND") {
+      Fail("a wrong token was taken by command " + std::to_string(command.index()));
+    }
+    if (machine_.state.log_position != before) Fail("a wrong token changed something");
+  }
 
   // Nothing may be run by two at once; nothing stored twice.
   void Watch(const Event& event) {
@@ -245,7 +236,8 @@ class World {
   SuggestCommand NextSuggest(Worker& worker) {
     SuggestCommand suggest;
     suggest.worker = worker.name;
-    suggest.call = Number(worker.sequence);
+    // The same request as long as the number is the same.
+    suggest.call = {worker.sequence, DigestOf(static_cast<uint64_t>(worker.sequence))};
     suggest.lease = Seconds(20);
     suggest.tokens = {machine_.NewToken()};
     return suggest;
@@ -371,7 +363,7 @@ class World {
   }
 
   void Begin(Worker& worker, const SuggestReply& reply) {
-    ++worker.sequence;
+    if (worker.counts_waits || !std::holds_alternative<Wait>(reply)) ++worker.sequence;
     worker.lease.reset();
     const auto* given = std::get_if<std::vector<Assigned>>(&reply);
     if (given == nullptr) {
@@ -379,11 +371,13 @@ class World {
       return;
     }
     const Assigned& assigned = given->front();
+    if (assigned.lease.count() == 0) return;  // The answer came too late.
     worker.lease = LeaseRef{assigned.trial->id, assigned.attempt, assigned.token};
     worker.call = 1;
     worker.step = assigned.start ? assigned.start->checkpoint.step : 0;
     worker.last_step = worker.step + static_cast<int64_t>(rng_.Below(8));
     worker.told_to_end = false;
+    if (rng_.Below(3) == 0) return;  // A program that only prints.
     Capabilities all;
     all.stop = all.pause = all.roll_back = true;
     const StatusOr<Outcome> attached = Try(AttachCommand{worker.lease, "", all, std::nullopt});
@@ -405,13 +399,18 @@ class World {
   void CheckTheEnd() {
     if (!Over()) return Fail("the study never ended");
     const Study& study = machine_.state.study;
+    const bool on_target = machine_.state.target_reached.has_value();
+    result_.on_target += on_target;
     int64_t proposed = 0;
     for (const Cow<Trial>& trial : study.trials) {
-      if (!IsEnded(trial->state)) Fail("trial " + std::to_string(trial->id) + " never ended");
+      // Nobody resumes a paused one once the target is reached.
+      const bool left = on_target && trial->state == TrialState::kPaused;
+      if (!IsEnded(trial->state) && !left)
+        Fail("trial " + std::to_string(trial->id) + " never ended");
       if (trial->decision != 0) ++proposed;
     }
     if (proposed > *study.spec->budget.run_cap) Fail("run_cap exceeded");
-    if (static_cast<int64_t>(study.trials.size()) < *study.spec->budget.run_cap) {
+    if (!on_target && static_cast<int64_t>(study.trials.size()) < *study.spec->budget.run_cap) {
       Fail("run_cap not used: " + machine_.state.state_why);
     }
     if (!machine_.state.leases.empty()) Fail("a lease is left over");

@@ -1,7 +1,7 @@
 #pragma once
 // simulator.h - core, fake clock and log against a world of workers that crash, repeat, reorder and
-// go silent, while the service restarts. One seed is one world, the same on every machine.   Cost:
-// about a millisecond a world at -O2.
+// go silent, and strangers who guess tokens, while the service restarts and people pause it. One
+// seed is one world, the same on every machine.   Cost: about a millisecond a world at -O2.
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,9 @@ struct SimulationResult {
   int64_t restarts = 0;
   int64_t reclaimed = 0;
   int64_t lost = 0;
-  int64_t repeated = 0;  // Calls that were delivered more than once.
+  int64_t repeated = 0;      // Calls that were delivered more than once.
+  int64_t wrong_tokens = 0;  // Calls with a lease that is not the caller's.
+  int64_t on_target = 0;     // 1: it ended because a trial reached the target.
 };
 
 SimulationResult Simulate(uint64_t seed);

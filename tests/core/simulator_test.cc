@@ -24,16 +24,21 @@ TEST(Simulator, EveryTrialEndsOnceAndNothingAcknowledgedIsLostOrDoubled) {
     sum.reclaimed += result.reclaimed;
     sum.lost += result.lost;
     sum.repeated += result.repeated;
+    sum.wrong_tokens += result.wrong_tokens;
+    sum.on_target += result.on_target;
   }
   std::cout << count << " seeds: " << sum.commands << " commands, " << sum.restarts << " restarts, "
             << sum.lost << " leases lost, " << sum.reclaimed << " reclaimed, " << sum.repeated
-            << " calls repeated\n";
+            << " calls repeated, " << sum.wrong_tokens << " wrong tokens, " << sum.on_target
+            << " targets reached\n";
   if (count < 100 || std::getenv("JIZI_TEST_SEED") != nullptr) return;
   // The worlds are as bad as they are meant to be.
   EXPECT_GT(sum.restarts, count);
   EXPECT_GT(sum.lost, count);
   EXPECT_GT(sum.reclaimed, count / 10);
   EXPECT_GT(sum.repeated, count);
+  EXPECT_GT(sum.wrong_tokens, count);
+  EXPECT_GT(sum.on_target, count / 10);
 }
 
 }  // namespace
