@@ -160,8 +160,9 @@ StatusOr<v1::Checkpoint> WriteAndRename(const std::string& folder, const std::st
   StatusOr<v1::Checkpoint> checkpoint = MakeDurable(temporary, step);
   if (!checkpoint.ok()) return give_up(checkpoint.status());
   struct statvfs disk{};
-  if (fstatvfs(temporary.folder.get(), &disk) == 0 && disk.f_bavail == 0) {
-    // Streams swallow ENOSPC: a file on a disk without one free block is not to be trusted.
+  if (fstatvfs(temporary.folder.get(), &disk) == 0 && disk.f_blocks > 0 && disk.f_bavail == 0) {
+    // Streams swallow ENOSPC: a file on a disk without one free block is not to be trusted. File
+    // systems that keep no count of blocks (some of FUSE, a tmpfs without a limit) report none.
     errno = ENOSPC;
     return give_up(FileError("cannot trust", temporary.relative));
   }

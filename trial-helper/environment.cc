@@ -14,6 +14,8 @@
 namespace jizi::helper {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::string Read(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -46,7 +48,8 @@ std::string ReadToken() {
     token += static_cast<char>(byte);
   }
   if (hex.size() != 32 || token.size() != 16) {
-    Refuse("JIZI_LEASE", hex, "it must be the lease's 32 hex digits, as `jizi suggest` prints it");
+    Refuse("JIZI_LEASE", hex,
+           "it must be the 32 hex digits of the lease's token, as its worker sets it");
   }
   return token;
 }
@@ -68,8 +71,33 @@ std::string FolderOf(const std::string& trials_folder, int64_t trial) {
   return trials_folder + name;
 }
 
+std::string WhyNotConnected(const Status& status) {
+  const ErrorDetail detail = DetailOf(status);
+  const char* name = detail.code == "TOKEN_FILE" ? "JIZI_TOKEN_FILE"
+                     : detail.code == "CA_FILE"  ? "JIZI_CA_FILE"
+                                                 : "JIZI_ENDPOINT";
+  std::string why =
+      std::string("jizi: the environment variable ") + name + ": " + ForPeople(status);
+  if (detail.code != "ADDRESS" && fs::path(detail.subject).is_relative()) {
+    why += "; " + detail.subject + " is looked for in " + fs::current_path().string() +
+           ", where this program runs: give its whole path";
+  }
+  return why;
+}
+
+// A socket's path that is not whole is another's in a program that its worker starts in a folder of
+// its own: the service would seem to be away for ever.
+static void CheckSocket(const std::string& endpoint) {
+  if (!endpoint.starts_with("unix:")) return;
+  const fs::path path = endpoint.substr(5);
+  std::error_code ignored;
+  if (path.is_absolute() || fs::exists(path, ignored)) return;
+  Refuse("JIZI_ENDPOINT", endpoint,
+         "there is no such socket in " + fs::current_path().string() +
+             ", where this program runs: give its whole path, unix:/...");
+}
+
 Environment ReadEnvironment() {
-  namespace fs = std::filesystem;
   Environment env;
   env.rank = static_cast<int>(ReadNumber("RANK", 0, 0));
   env.world_size = static_cast<int>(ReadNumber("WORLD_SIZE", 1, 1));
@@ -86,6 +114,7 @@ Environment ReadEnvironment() {
   }
   env.endpoint = Read("JIZI_ENDPOINT");
   if (env.endpoint.empty()) return env;
+  CheckSocket(env.endpoint);
 
   env.study = Read("JIZI_STUDY");
   if (env.study.empty()) {
@@ -102,7 +131,7 @@ Environment ReadEnvironment() {
     lease.set_attempt(static_cast<int>(ReadNumber("JIZI_ATTEMPT", 0, 1)));
     if (lease.attempt() < 1) Refuse("JIZI_ATTEMPT", "", "set it beside JIZI_TRIAL");
     lease.set_token(ReadToken());
-    // A lease by hand (`jizi suggest`): other trials would go to a worker that nobody knows.
+    // A lease without its worker: other trials would go to a worker that nobody knows.
     if (env.worker.empty()) env.one_trial = true;
   } else if (env.worker.empty()) {
     env.worker = MakeUpWorker();

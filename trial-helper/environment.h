@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/status.h"
 #include "jizi/v1/types.pb.h"
 
 namespace jizi::helper {
@@ -31,6 +32,9 @@ struct Environment {
 };
 
 Environment ReadEnvironment();
+
+// Why the environment's address, token or authority cannot be used, naming its variable.
+std::string WhyNotConnected(const Status& status);
 
 // The folder of a trial beside the others.
 std::string FolderOf(const std::string& trials_folder, int64_t trial);

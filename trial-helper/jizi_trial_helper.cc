@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "trial-helper/checkpoint_file.h"
+#include "trial-helper/exit_code.h"
 #include "trial-helper/live_trial.h"
 #include "trial-helper/params.h"
 #include "trial-helper/terminate.h"
@@ -216,6 +217,7 @@ struct JiziTrialHelper::Impl {
     link->unanswered = !link->left_running->Complete(
         request, std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int64_t>(
                                                         link->options.flush_wait_s * 1000)));
+    if (link->unanswered) helper::TellByExitCode();
     link->left_running.reset();
   }
 };
@@ -238,9 +240,7 @@ JiziTrialHelper JiziTrialHelper::FromEnvironment(HelperOptions options) {
     if (link.options.notice_sigterm) helper::NoticeTerminate();
     if (link.talks()) {
       auto client = Client::Connect(ClientOptionsFromEnvironment(env.endpoint));
-      if (!client.ok()) {
-        throw std::invalid_argument("jizi: JIZI_ENDPOINT: " + ForPeople(client.status()));
-      }
+      if (!client.ok()) throw std::invalid_argument(helper::WhyNotConnected(client.status()));
       link.client = *std::move(client);
       link.outbox = std::make_unique<helper::Outbox>(env.outbox);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "trial-helper/exit_code.h"
 #include "trial-helper/params.h"
 #include "trial-helper/terminate.h"
 
@@ -149,7 +150,14 @@ void LiveTrial::Complete() {
     session->Flush(After(std::min(wait, kFlushAtTerminate.count())));
   } else if (!session->Complete(outcome, After(wait))) {
     link->unanswered = true;
-    SayLine("trial " + std::to_string(assigned.id) + ": the service is still away after " +
+    std::string why;
+    if (!outcome.has_finished()) {
+      TellByExitCode();
+      why = outcome.has_failed()
+                ? " (it failed: " + outcome.failed().why() + ")"
+                : " (its parameters never work: " + outcome.infeasible().why() + ")";
+    }
+    SayLine("trial " + std::to_string(assigned.id) + why + ": the service is still away after " +
             std::to_string(static_cast<int>(wait)) + " s; " +
             (link->outbox->path().empty()
                  ? "what was not sent is lost"

@@ -65,6 +65,8 @@ int64_t Session::Report(v1::Measurement measurement, std::optional<int64_t> tota
   ++reports_;
   if (told_.lost || completed_) {
     reports_settled_ = reports_;
+  } else if (told_.roll_back_to) {
+    ++reports_settled_;  // Measured before the program heard of the roll-back: it does not count.
   } else {
     ++pending_;
     ++queued_reports_;
@@ -77,6 +79,7 @@ int64_t Session::Report(v1::Measurement measurement, std::optional<int64_t> tota
 void Session::AddCheckpoint(v1::Checkpoint checkpoint) {
   MutexLock lock(mutex_);
   if (told_.lost || completed_) return;
+  if (told_.roll_back_to && checkpoint.step() > *told_.roll_back_to) return;
   ++pending_;
   queue_.push_back(std::move(checkpoint));
   changed_.NotifyAll();

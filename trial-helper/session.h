@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <variant>
@@ -116,15 +117,17 @@ class Session {
   void OnRenewal(const StatusOr<v1::RenewResponse>& response);
   void OnError(const Status& status);
   void Answered(double lease_s);
+  void Heard(double lease_s);
   void Away(const Status& status);
   void PopFront();
   void Settle(int64_t items, int64_t reports);
   void Renumber(int64_t next);
   void RewriteOutbox();
-  void ForgetUnsent();
+  void ForgetUnsent(int64_t roll_back_to);
   void Lose(const Status& status);
   void Hear(const v1::Directive& directive);
   void Say(const std::string& line);
+  void SayOnce(const std::string& code, const std::string& line);
 
   Client& client_;
   const Options options_;
@@ -163,6 +166,7 @@ class Session {
   std::chrono::duration<double> backoff_{0};
   std::chrono::duration<double> lease_;
   int lines_said_ = 0;
+  std::set<std::string> codes_said_;
 
   std::thread thread_;
   std::thread calls_thread_;

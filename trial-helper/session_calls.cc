@@ -44,6 +44,11 @@ void Session::Say(const std::string& line) {
   }
 }
 
+// Of refusals that come back with every request of the kind.
+void Session::SayOnce(const std::string& code, const std::string& line) {
+  if (codes_said_.insert(code).second) Say(line);
+}
+
 // Starts a call on the calls' thread; `then` runs on the session's. Everything is handed over under
 // our own lock: gRPC's callbacks hand over under locks that TSAN does not see.
 template <typename Request, typename Response>
@@ -100,9 +105,12 @@ void Session::Send() {
   }
   const auto now = steady_clock::now();
   if (closing || lost_ || in_flight_ || now < retry_at_) return;
-  if (!attached_) {
-    SendAttach();
-  } else if (!sealed_.empty() || SealNext()) {
+  if (!attached_) return SendAttach();
+  const bool to_send = !sealed_.empty() || SealNext();
+  // A report renews the lease, unless it is one that the service keeps putting off.
+  const bool put_off = to_send && sealed_.front().sent;
+  if ((put_off || !to_send) && !renewing_ && now >= RenewalDue()) SendRenewal();
+  if (to_send) {
     Sealed& front = sealed_.front();
     front.sent = true;
     using Stub = v1::TuneService::Stub;
@@ -123,8 +131,6 @@ void Session::Send() {
     in_flight_ = true;
     sent_at_ = now;
     std::visit(start, front.request);
-  } else if (!renewing_ && now >= RenewalDue()) {
-    SendRenewal();
   }
 }
 
@@ -148,13 +154,18 @@ void Session::SendRenewal() {
                                              [this](const auto& response) { OnRenewal(response); });
 }
 
+// The lease holds from now.
+void Session::Heard(double lease_s) {
+  heard_at_ = steady_clock::now();
+  if (lease_s > 0) lease_ = duration<double>(lease_s);
+}
+
 // The service was there.
 void Session::Answered(double lease_s) {
+  Heard(lease_s);
   if (std::exchange(away_, false)) Say("the service is back");
   backoff_ = duration<double>(0);
-  heard_at_ = steady_clock::now();
   retry_at_ = {};
-  if (lease_s > 0) lease_ = duration<double>(lease_s);
   MutexLock lock(mutex_);
   given_up_waiting_ = false;
 }
@@ -238,7 +249,9 @@ void Session::OnRenewal(const StatusOr<v1::RenewResponse>& response) {
     return Lose(
         Error(StatusCode::kFailedPrecondition, "the lease was lost", {"LEASE_LOST", "", ""}));
   }
-  Answered(response->leases(0).lease_s());
+  Heard(response->leases(0).lease_s());
+  // What waits for another try says itself whether the service is back.
+  if (sealed_.empty()) Answered(0);
   // Changes and roll-backs come with the next report's answer; an end is not to be waited for.
   const v1::Directive& directive = response->leases(0).directive();
   if (directive.has_stop() || directive.has_pause()) Hear(directive);
@@ -302,16 +315,17 @@ void Session::OnError(const Status& status) {
     attached_ = false;
     return;
   }
-  const bool ended = status.code() == StatusCode::kNotFound ||
-                     (status.code() == StatusCode::kFailedPrecondition && code != "STALE_SEQUENCE");
-  if (ended && std::holds_alternative<v1::RegisterCheckpointRequest>(front.request) &&
-      code != "LEASE_LOST" && status.code() == StatusCode::kFailedPrecondition) {
-    Say("the checkpoint was not registered: " + ForPeople(status));
-  } else if (ended) {
+  const bool precondition = status.code() == StatusCode::kFailedPrecondition;
+  const bool checkpoint = std::holds_alternative<v1::RegisterCheckpointRequest>(front.request);
+  if (status.code() == StatusCode::kNotFound || (precondition && code == "LEASE_LOST") ||
+      (precondition && code != "STALE_SEQUENCE" && !checkpoint)) {
     return Lose(status);
-  } else {
-    Say("the service refused a request, which is dropped: " + ForPeople(status));
   }
+  SayOnce(checkpoint ? "checkpoint " + code : std::string(status.message()),
+          checkpoint ? "a checkpoint was not registered, the trial goes on without it (others "
+                       "refused for the same reason are not said): " +
+                           ForPeople(status)
+                     : "the service refused a request, which is dropped: " + ForPeople(status));
   const bool was_complete = std::holds_alternative<v1::CompleteRequest>(front.request);
   PopFront();
   // Whether its number is used up the service says.
@@ -336,32 +350,37 @@ void Session::Lose(const Status& status) {
   changed_.NotifyAll();
 }
 
-// What was measured on a branch that the service has rolled back.
-void Session::ForgetUnsent() {
-  while (sealed_.size() > 1) {
+// What was measured and saved on a branch that the service has rolled back. The front is the report
+// whose answer says so.
+void Session::ForgetUnsent(int64_t roll_back_to) {
+  int64_t items = 0;
+  int64_t reports = 0;
+  // Behind it stand reports alone (Spool), and none of them was sent.
+  for (; sealed_.size() > 1; sealed_.pop_back()) {
     const Sealed& back = sealed_.back();
-    if (!std::holds_alternative<v1::ReportRequest>(back.request)) break;
     sealed_bytes_ -= static_cast<int64_t>(std::get<v1::ReportRequest>(back.request).ByteSizeLong());
     next_sequence_ = SequenceOf(back.request);
-    Settle(back.reports > 0 ? back.reports : 1, back.reports);
-    sealed_.pop_back();
+    items += back.reports > 0 ? back.reports : 1;
+    reports += back.reports;
   }
   RewriteOutbox();
-  int64_t dropped = 0;
   {
     MutexLock lock(mutex_);
-    const auto end = std::remove_if(queue_.begin(), queue_.end(), [](const Item& item) {
-      return std::holds_alternative<ReportItem>(item);
+    const auto end = std::remove_if(queue_.begin(), queue_.end(), [&](const Item& item) {
+      const auto* checkpoint = std::get_if<v1::Checkpoint>(&item);
+      return std::holds_alternative<ReportItem>(item) ||
+             (checkpoint != nullptr && checkpoint->step() > roll_back_to);
     });
-    dropped = queue_.end() - end;
+    items += queue_.end() - end;
+    reports += static_cast<int64_t>(queued_reports_);
     queue_.erase(end, queue_.end());
     queued_reports_ = 0;
   }
-  if (dropped > 0) Settle(dropped, dropped);
+  if (items > 0) Settle(items, reports);
 }
 
 void Session::Hear(const v1::Directive& directive) {
-  if (directive.go_on().has_roll_back_to()) ForgetUnsent();
+  if (directive.go_on().has_roll_back_to()) ForgetUnsent(directive.go_on().roll_back_to());
   MutexLock lock(mutex_);
   if (directive.has_stop()) told_.stop = true;
   if (directive.has_pause()) told_.pause = true;

@@ -6,12 +6,14 @@
 #include <thread>
 
 #include "trial-helper/checkpoint_file.h"
+#include "trial-helper/exit_code.h"
 #include "trial-helper/params.h"
 #include "trial-helper/terminate.h"
 
 namespace jizi::helper {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 using std::chrono::duration;
 using std::chrono::duration_cast;
@@ -90,8 +92,7 @@ std::optional<Assigned> TrialSource::ByHand() {
   if (std::exchange(first_done_, true)) return std::nullopt;
   Assigned assigned;
   assigned.params = env_.params;
-  assigned.folder =
-      env_.trial_folder.empty() ? std::filesystem::current_path().string() : env_.trial_folder;
+  assigned.folder = env_.trial_folder.empty() ? fs::current_path().string() : env_.trial_folder;
   assigned.warm_start = env_.warm_start;
   assigned.start_step = env_.warm_start_step;
   return assigned;
@@ -128,7 +129,10 @@ std::optional<Assigned> TrialSource::First() {
   const StatusOr<v1::AttachResponse> attached = AttachTo(*env_.lease, After(waits_.first));
   if (!attached.ok() && MayComeBack(attached.status())) {
     SayLine("the service is away (" + ForPeople(attached.status()) +
-            "); the trial starts without it");
+            "); the trial starts without it" +
+            (assigned.warm_start.empty()
+                 ? ""
+                 : ", from " + assigned.warm_start + ", whose digest nobody could tell"));
     return assigned;
   }
   if (!attached.ok() || attached->held_size() != 1 || attached->next_sequence_size() != 1) {
@@ -142,10 +146,16 @@ std::optional<Assigned> TrialSource::First() {
   lease_s_ = held.lease_s();
   if (lease_s_ > 0) session.lease_s = lease_s_;
   session.next_sequence = attached->next_sequence(0);
-  // Where the worker says nothing (a program started by hand) the service's word counts.
-  if (assigned.warm_start.empty() && held.has_warm_start() &&
-      !Prepare(assigned, held.warm_start())) {
-    return std::nullopt;
+  // The service knows the checkpoint's size and digest; the worker's word is its path alone.
+  const std::string given = assigned.warm_start;
+  assigned.warm_start.clear();
+  assigned.start_step = 0;
+  if (held.has_warm_start() && !Prepare(assigned, held.warm_start())) return std::nullopt;
+  if (!given.empty() && fs::path(given).lexically_normal() != assigned.warm_start) {
+    SayLine("trial " + std::to_string(assigned.id) + ": JIZI_WARM_START names " + given +
+            ", but the service says " +
+            (assigned.warm_start.empty() ? "that it starts fresh" : assigned.warm_start) +
+            ": that counts");
   }
   return assigned;
 }
@@ -183,7 +193,10 @@ void TrialSource::GiveUp(const v1::Lease& lease, int64_t sequence, const std::st
   request.set_sequence(sequence);
   request.mutable_failed()->set_why(why);
   const auto response = client_->Call(&v1::TuneService::Stub::Complete, request, kAttachDeadline);
-  if (!response.ok()) SayLine(ForPeople(response.status()));
+  if (response.ok()) return;
+  SayLine(ForPeople(response.status()));
+  if (MayComeBack(response.status()))
+    TellByExitCode();  // Its worker must not take it for finished.
 }
 
 StatusOr<v1::SuggestResponse> TrialSource::Suggest() {

@@ -28,6 +28,19 @@ class Scripted : public v1::TuneService::Service {
     const std::lock_guard lock(mutex_);
     script_.push_back(std::move(status));
   }
+  void AnswerCheckpoint(Status status) {
+    const std::lock_guard lock(mutex_);
+    checkpoint_script_.push_back(std::move(status));
+  }
+  // Of the next report that is taken.
+  void Direct(const v1::Directive& directive) {
+    const std::lock_guard lock(mutex_);
+    directive_ = directive;
+  }
+  int renewals() {
+    const std::lock_guard lock(mutex_);
+    return renewals_;
+  }
   void Hold(bool hold) {
     const std::lock_guard lock(mutex_);
     hold_ = hold;
@@ -40,6 +53,14 @@ class Scripted : public v1::TuneService::Service {
   std::vector<std::string> order() {
     const std::lock_guard lock(mutex_);
     return order_;
+  }
+  std::vector<int64_t> checkpoints() {
+    const std::lock_guard lock(mutex_);
+    return checkpoints_;
+  }
+  int64_t next_sequence() {
+    const std::lock_guard lock(mutex_);
+    return next_;
   }
   void set_next_sequence(int64_t next) {
     const std::lock_guard lock(mutex_);
@@ -60,6 +81,15 @@ class Scripted : public v1::TuneService::Service {
     }
     next_ = request->sequence() + 1;
     response->set_lease_s(60);
+    *response->mutable_directive() = std::exchange(directive_, {});
+    return grpc::Status::OK;
+  }
+  grpc::Status Renew(grpc::ServerContext* context, const v1::RenewRequest*,
+                     v1::RenewResponse* response) override {
+    context->AddTrailingMetadata("jizi-protocol", kProtocolVersion);
+    const std::lock_guard lock(mutex_);
+    ++renewals_;
+    response->add_leases()->set_held(true);
     return grpc::Status::OK;
   }
   grpc::Status RegisterCheckpoint(grpc::ServerContext* context,
@@ -68,6 +98,12 @@ class Scripted : public v1::TuneService::Service {
     context->AddTrailingMetadata("jizi-protocol", kProtocolVersion);
     const std::lock_guard lock(mutex_);
     order_.push_back("checkpoint " + std::to_string(request->sequence()));
+    if (!checkpoint_script_.empty()) {
+      const Status status = checkpoint_script_.front();
+      checkpoint_script_.pop_front();
+      if (!status.ok()) return ToGrpc(status);
+    }
+    checkpoints_.push_back(request->checkpoint().step());
     next_ = request->sequence() + 1;
     response->set_lease_s(60);
     return grpc::Status::OK;
@@ -86,6 +122,10 @@ class Scripted : public v1::TuneService::Service {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Status> script_;
+  std::deque<Status> checkpoint_script_;
+  v1::Directive directive_;
+  int renewals_ = 0;
+  std::vector<int64_t> checkpoints_;
   bool hold_ = false;
   int64_t next_ = 1;
   std::vector<v1::ReportRequest> reports_;
@@ -127,6 +167,11 @@ class SessionTest : public ::testing::Test {
       (*measurement.mutable_metrics())[name] = static_cast<double>(step);
     }
     return measurement;
+  }
+  static v1::Checkpoint Saved(int64_t step) {
+    v1::Checkpoint checkpoint;
+    checkpoint.set_step(step);
+    return checkpoint;
   }
   static SteadyTime Soon() { return std::chrono::steady_clock::now() + 60s; }
   static std::string Bytes(const v1::ReportRequest& request) {
@@ -218,6 +263,82 @@ TEST_F(SessionTest, ARefusedReportIsDroppedAndTheNumbersStayWithoutAGap) {
   ASSERT_EQ(reports.size(), 2u);
   EXPECT_EQ(reports[1].sequence(), 1);
   EXPECT_EQ(reports[1].measurements(0).step(), 2);
+}
+
+TEST_F(SessionTest, AFinalRefusalOfACheckpointIsDroppedAndSaidOnce) {
+  for (int i = 0; i < 3; ++i) {
+    service_.AnswerCheckpoint(Error(StatusCode::kResourceExhausted,
+                                    "the trial has 10000 checkpoints",
+                                    {"TOO_MANY_CHECKPOINTS", "trial 1", "save fewer"}));
+  }
+  ::testing::internal::CaptureStderr();
+  Session& session = Begin();
+  for (int64_t step = 1; step <= 3; ++step) {
+    session.AddCheckpoint(Saved(step));
+    session.Report(At(step), std::nullopt);
+  }
+  const bool flushed = session.Flush(Soon());
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(flushed);
+  EXPECT_EQ(service_.reports().size(), 3u);
+  EXPECT_FALSE(session.Take().lost);
+  const size_t first = said.find("the trial has 10000 checkpoints");
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("the trial has 10000 checkpoints", first + 1), std::string::npos) << said;
+  EXPECT_EQ(said.find("away"), std::string::npos) << said;
+}
+
+TEST_F(SessionTest, Contract9TheLeaseIsRenewedWhileNothingIsReported) {
+  options_.lease_s = 0.3;
+  Begin();
+  EXPECT_TRUE(Eventually([&] { return service_.renewals() >= 3; }));
+}
+
+TEST_F(SessionTest, Contract9TheLeaseIsRenewedWhileAReportIsPutOff) {
+  for (int i = 0; i < 1000; ++i) service_.Answer(Away());
+  options_.lease_s = 0.3;
+  Session& session = Begin();
+  session.Report(At(1), std::nullopt);
+  EXPECT_TRUE(Eventually([&] { return service_.renewals() >= 3; }));
+  EXPECT_GE(service_.reports().size(), 2u);
+}
+
+TEST_F(SessionTest, ARollBackLeavesNothingOfTheAbandonedBranch) {
+  for (const bool on_disk : {false, true}) {
+    service_.Hold(true);
+    Session& session = Begin();
+    const size_t before = service_.reports().size();
+    session.Report(At(1), std::nullopt);
+    ASSERT_TRUE(Eventually([&] { return service_.reports().size() == before + 1; }));
+    session.AddCheckpoint(Saved(1));
+    session.Report(At(2), std::nullopt);
+    session.AddCheckpoint(Saved(2));
+    session.Report(At(3), std::nullopt);
+    if (on_disk) {
+      ASSERT_TRUE(Eventually([&] { return !ReadOutbox(folder_ + "/outbox").requests.empty(); }));
+    }
+    v1::Directive back;
+    back.mutable_go_on()->set_roll_back_to(1);
+    service_.Direct(back);
+    service_.Hold(false);
+    ASSERT_TRUE(session.Flush(Soon()));
+    // The program has not heard of it yet: it is still on that branch.
+    session.WaitForAnswer(session.Report(At(4), std::nullopt), std::chrono::duration<double>(60));
+    session.AddCheckpoint(Saved(4));
+    EXPECT_EQ(session.Take().roll_back_to, std::optional<int64_t>(1));
+    session.Report(At(2), std::nullopt);
+    session.AddCheckpoint(Saved(2));
+    ASSERT_TRUE(session.Flush(Soon()));
+    std::vector<int64_t> steps;
+    const auto reports = service_.reports();
+    for (size_t i = before; i < reports.size(); ++i) {
+      for (const auto& measurement : reports[i].measurements()) steps.push_back(measurement.step());
+    }
+    EXPECT_EQ(steps, (std::vector<int64_t>{1, 2}));
+    session_.reset();
+    options_.next_sequence = service_.next_sequence();
+  }
+  EXPECT_EQ(service_.checkpoints(), (std::vector<int64_t>{1, 2, 1, 2}));
 }
 
 TEST_F(SessionTest, ACheckpointComesAfterTheReportsBeforeIt) {
