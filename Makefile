@@ -26,7 +26,7 @@ build: deps
 demo: build
 	$(BUILD)/jizi run examples/fashion_mnist/sweep.yaml --db fashion_mnist.db --resume
 
-# What CI runs; the runner's closing line ends the output.
+# What CI runs; ctest's closing line of the release build ends the output.
 test:
 	@scripts/test.sh
 

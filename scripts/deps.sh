@@ -37,7 +37,7 @@ for package in "${want[@]}"; do
 done
 [ ${#missing[@]} -eq 0 ] && [ "$need_wheel" = 0 ] && exit 0
 
-echo "Jizi needs, and will now install:"
+[ "$check" = 1 ] && echo "Jizi needs, and does not find here:" || echo "Jizi needs, and will now install:"
 [ ${#missing[@]} -gt 0 ] && echo "  Debian packages: ${missing[*]}"
 [ "$need_wheel" = 1 ] && echo "  into .venv (530 MB to download, 1.3 GB on disk): ${torch_wheels[*]}"
 [ "$check" = 1 ] && exit 1

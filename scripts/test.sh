@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# make test: installs what is needed, then the stages of CI; seconds per stage; the runner's closing line last.
+# make test: installs what is needed, then the stages of CI, with the seconds of each; last of all ctest on the release
+# build, whose closing line ends the output.
 #   JIZI_STAGES="asan tsan lint release" chooses stages; JIZI_SIM_SEEDS and JIZI_KILL_ROUNDS set the length of the random ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
 stages=${JIZI_STAGES:-asan tsan lint release}
 begin=$SECONDS
+exec 2>&1  # One stream, so that nothing of stderr comes after the closing line.
 
 stage() {
   local name=$1 start=$SECONDS
@@ -31,12 +33,21 @@ tsan() {  # Races, where there are threads. The filter names what is not instrum
   JIZI_SIM_SEEDS=50 JIZI_KILL_ROUNDS=1 tests build/tsan -R '^(persistent_vector|engine|rpc|workers|trial_helper)'
 }
 lint() { scripts/lint.sh changed; }
-release() {
+release_build() {
   cmake --preset release >/dev/null
   cmake --build build/release -j "$jobs" -- --quiet
+}
+release_tests() {
   JIZI_SIM_SEEDS=${JIZI_SIM_SEEDS:-10000} JIZI_KILL_ROUNDS=${JIZI_KILL_ROUNDS:-20} tests build/release
 }
 
 stage packages scripts/deps.sh --torch --lint
-for name in $stages; do stage "$name" "$name"; done 2>&1
-echo "all stages: $((SECONDS - begin)) s"
+for name in $stages; do [ "$name" = release ] || stage "$name" "$name"; done
+if [[ " $stages " != *' release '* ]]; then
+  echo "all stages: $((SECONDS - begin)) s"
+  exit
+fi
+stage 'release, build' release_build
+echo "all stages so far: $((SECONDS - begin)) s"
+echo '== release, tests'
+release_tests
