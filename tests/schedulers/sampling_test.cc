@@ -130,5 +130,23 @@ TEST(Sampling, SuggestingWithAWarmMemoDoesNotSlowWithTheStudy) {
             *scheduler->Suggest(study, 500, Rng::ForSuggest(1, 3), memo));
 }
 
+// A tag comes from a file: a number that no Sobol point has is as good as none.
+TEST(Sobol, ATagBeyondEveryPointIsPassedOver) {
+  const StudySpec spec = SpecOf({{Real("x", 0, 1)}}, "random", kSobol);
+  const auto scheduler = MakeScheduler(spec);
+  ASSERT_TRUE(scheduler.ok());
+  Study study = StudyOf(spec);
+  Memo memo;
+  const auto first = (*scheduler)->Suggest(study, 1, Rng({1}), memo);
+  Proposal odd = first->start.front();
+  odd.tags["sobol"] = "9223372036854775807";
+  Accept(study, {odd}, 1);
+  const auto next = (*scheduler)->Suggest(study, 1, Rng({2}), memo);
+  ASSERT_TRUE(next.ok());
+  ASSERT_EQ(next->start.size(), 1u);
+  EXPECT_EQ(next->start.front().tags.at("sobol").size(), 1u);
+  EXPECT_TRUE(Check(spec.space, next->start.front().params).ok());
+}
+
 }  // namespace
 }  // namespace jizi::tuner

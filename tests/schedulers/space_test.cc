@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -233,6 +234,36 @@ TEST(SpaceValidate, WantsParentsFirstAndConditionsThatCanHold) {
             std::string::npos);
   EXPECT_NE(text({{Int("n", 0, 3), When(Real("m", 0, 1), "n", {2.0})}}).find("it never is"),
             std::string::npos);
+}
+
+TEST(SpaceValidate, AnIntsStepIsAWholeNumberThatAnIntCanHold) {
+  for (const double step : {0.0, 0.5, 1e300, kInf, kNan}) {
+    Refusal({"n", NumericDomain{Normal{0, 1}, step, true}, {}});
+  }
+  EXPECT_TRUE(Validate(Space{{{"n", NumericDomain{Normal{0, 1}, 2, true}, {}}}}).ok());
+}
+
+// Looking each value up in a copy of the list took minutes for the largest request.
+TEST(SpaceValidate, ThousandsOfConditionValuesAreQuick) {
+  std::vector<ParamValue> values;
+  for (int64_t i = 0; i < 3000; ++i) values.emplace_back(i);
+  Space space{{Choice("parent", values)}};
+  for (int i = 0; i < 10; ++i) {
+    space.parameters.push_back(When(Fixed("c" + std::to_string(i), true), "parent", values));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(Validate(space).ok());
+  EXPECT_EQ(CountPoints(space), 3000);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  space.parameters.back().when[0].any_of.back() = int64_t{3000};
+  EXPECT_EQ(DetailOf(Validate(space)).subject, "c9");
+}
+
+TEST(SpaceCheckValue, IsTheCheckOfOneParameter) {
+  EXPECT_TRUE(CheckValue(Int("n", 1, 3), int64_t{3}).ok());
+  EXPECT_FALSE(CheckValue(Int("n", 1, 3), int64_t{4}).ok());
+  EXPECT_FALSE(CheckValue(Choice("c", {1.0, "a"}), int64_t{1}).ok());
+  EXPECT_TRUE(CheckValue(Fixed("f", true), true).ok());
 }
 
 TEST(SpaceGridValues, AreAscendingNumbersOrTheListAsWritten) {

@@ -89,6 +89,7 @@ TEST(StudyValidate, TakesAGoodSpecAndNamesWhatIsWrongInABadOne) {
   refuses([](StudySpec& s) { s.metrics.push_back(s.metrics[0]); });
   refuses([](StudySpec& s) { s.metrics[0].target = kNan; });
   refuses([](StudySpec& s) { s.objective.last_k = 0; });
+  refuses([](StudySpec& s) { s.objective.last_k = 10'001; });
   refuses([](StudySpec& s) { s.budget.run_cap = 0; });
   refuses([](StudySpec& s) { s.budget.wall_clock = std::chrono::duration<double>(kInf); });
   refuses([](StudySpec& s) { s.budget.wall_clock = std::chrono::duration<double>(0); });
