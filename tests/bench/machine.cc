@@ -27,9 +27,9 @@ Folder::~Folder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-double FsyncP50Us(const std::string& file, int count) {
+FsyncTimes MeasureFsync(const std::string& file, int count) {
   const int descriptor = open(file.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
-  if (descriptor < 0) return -1;
+  if (descriptor < 0) return {};
   const std::vector<char> block(4096, 'x');
   std::vector<double> times;
   for (int i = 0; i < count; ++i) {
@@ -42,10 +42,9 @@ double FsyncP50Us(const std::string& file, int count) {
         std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - from).count());
   }
   close(descriptor);
-  if (times.empty()) return -1;
-  std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2),
-                   times.end());
-  return times[times.size() / 2];
+  if (times.empty()) return {};
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], times[times.size() * 99 / 100]};
 }
 
 int64_t ResidentBytes() {

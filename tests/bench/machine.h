@@ -21,8 +21,12 @@ class Folder {
   std::string path_;
 };
 
-// Median time in us of `count` appends of 4 KiB, each made durable with fsync.
-double FsyncP50Us(const std::string& file, int count);
+// Times in us of `count` appends of 4 KiB, each made durable with fsync; -1 if that fails.
+struct FsyncTimes {
+  double p50_us = -1;
+  double p99_us = -1;
+};
+FsyncTimes MeasureFsync(const std::string& file, int count);
 
 int64_t ResidentBytes();                         // Of this process.
 int64_t DatabaseBytes(const std::string& file);  // With its write-ahead log.

@@ -26,6 +26,7 @@
 #include "tests/bench/echo_server.h"
 #include "tests/bench/load_client.h"
 #include "tests/bench/machine.h"
+#include "tests/bench/timed_store.h"
 #include "tuner-service/engine/engine.h"
 #include "tuner-service/rpc/server.h"
 #include "tuner-service/store/store.h"
@@ -125,7 +126,7 @@ class Bench {
   explicit Bench(const Settings& settings) : settings_(settings) {}
 
   bool Run() {
-    std::printf("fsync_p50_us=%.0f\n", FsyncP50Us(folder_ / "fsync", settings_.tiny ? 20 : 500));
+    PrintFsync("before");
     if (settings_.load && !RunLoads()) return false;
     return !settings_.big || RunBig();
   }
@@ -137,7 +138,9 @@ class Bench {
     options.path = file;
     auto store = tuner::OpenSqliteStore(options);
     if (!store.ok()) return Say(store.status());
-    auto engine = Engine::Start(*std::move(store), {});
+    auto timed = TimedStore::Around(*std::move(store));
+    store_ = timed.get();
+    auto engine = Engine::Start(std::move(timed), {});
     if (!engine.ok()) return Say(engine.status());
     engine_ = *std::move(engine);
     std::ofstream(folder_ / "token") << "service-load-token\n";
@@ -152,6 +155,7 @@ class Bench {
     address_ = (*server)->address();
     echo_address_ = echo->address();
     const bool good = ClosedLoops() && OpenLoops();
+    PrintFsync("after");
     (*server)->Shutdown(std::chrono::milliseconds(2000));
     engine_->Shutdown(std::chrono::milliseconds(2000));
     if (!good) return false;
@@ -185,9 +189,10 @@ class Bench {
     const double rate = rate_ / 2;
     const auto echo = Echo(most_, rate);
     const auto served = Trials(most_, 1, rate);
-    const auto many = Trials(most_, most_, rate);
-    if (!echo || !served || !many) return false;
+    if (!echo || !served) return false;
     Print("open", most_, 1, *served);
+    const auto many = Trials(most_, most_, rate);
+    if (!many) return false;
     Print("open", most_, most_, *many);
     PrintEcho("open", most_, *echo);
     std::printf("p99_vs_echo=%.2f loop=open clients=%d calls_per_s=%.0f\n",
@@ -243,7 +248,9 @@ class Bench {
       if (!CreateStudy(plan.study + std::to_string(i))) return std::nullopt;
     }
     const int64_t memory = ResidentBytes();
+    store_->Take();
     const auto measured = RunChild(plan);
+    commits_ = store_->Take();
     if (!measured) return std::nullopt;
     int64_t completed = 0;
     for (int i = 0; i < studies; ++i) completed += Completed(plan.study + std::to_string(i));
@@ -287,6 +294,22 @@ class Bench {
         loop, channels, studies, Rate(measured), Rate(measured) / kCallsPerTrial,
         measured.load.p50_us, measured.load.p99_us, measured.server_cpu_us_per_call,
         measured.load.client_cpu_us_per_call, memory_per_trial_);
+    PrintCommits();
+  }
+
+  // The commits of the last run: with its warm-up, and with the tail that only they explain.
+  void PrintCommits() const {
+    std::printf("  commits=%zu records_per_commit=%.2f p50_us=%.0f p99_us=%.0f longest_us=%.0f\n",
+                commits_.commits,
+                static_cast<double>(commits_.records) /
+                    static_cast<double>(std::max<size_t>(commits_.commits, 1)),
+                commits_.p50_us, commits_.p99_us, commits_.longest_us);
+    std::fflush(stdout);
+  }
+
+  void PrintFsync(const char* when) const {
+    const FsyncTimes fsync = MeasureFsync(folder_ / "fsync", settings_.tiny ? 20 : 500);
+    std::printf("fsync when=%s p50_us=%.0f p99_us=%.0f\n", when, fsync.p50_us, fsync.p99_us);
     std::fflush(stdout);
   }
 
@@ -307,6 +330,8 @@ class Bench {
   const Settings settings_;
   const Folder folder_;
   std::unique_ptr<Engine> engine_;
+  TimedStore* store_ = nullptr;  // The engine's.
+  CommitTimes commits_;
   std::string address_;
   std::string echo_address_;
   int runs_ = 0;
