@@ -1,6 +1,7 @@
 #include "proto/client.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,6 +46,61 @@ TEST(ClientTest, WhatCannotBeReachedIsUnavailableWithinTheDeadline) {
   EXPECT_EQ(answer.status().code(), StatusCode::kUnavailable);
   EXPECT_EQ(DetailOf(answer.status()).code, "UNREACHABLE");
   EXPECT_FALSE(DetailOf(answer.status()).mend.empty());
+}
+
+// The client's word on a server that says this version, or none.
+Status AskServer(const char* version, grpc::Status answer = grpc::Status::OK) {
+  class Scripted : public v1::TuneService::Service {
+   public:
+    Scripted(const char* its_version, grpc::Status its_answer)
+        : version_(its_version), answer_(std::move(its_answer)) {}
+    grpc::Status GetStudy(grpc::ServerContext* context, const v1::GetStudyRequest*,
+                          v1::GetStudyResponse*) override {
+      if (version_ != nullptr) context->AddTrailingMetadata("jizi-protocol", version_);
+      return answer_;
+    }
+
+   private:
+    const char* version_;
+    const grpc::Status answer_;
+  } service(version, std::move(answer));
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const auto server = builder.BuildAndStart();
+  auto client = Client::Connect({"127.0.0.1:" + std::to_string(port), "", ""});
+  EXPECT_TRUE(client.ok());
+  const Status status =
+      (*client)
+          ->Call(&v1::TuneService::Stub::GetStudy, v1::GetStudyRequest(), std::chrono::seconds(30))
+          .status();
+  server->Shutdown(std::chrono::system_clock::now());
+  return status;
+}
+
+TEST(ClientTest, AServerOfAnotherVersionIsAMismatchWithTheMend) {
+  EXPECT_TRUE(AskServer(kProtocolVersion).ok());
+  const grpc::Status refusal(grpc::StatusCode::FAILED_PRECONDITION, "not so");
+  for (const grpc::Status& answer : {grpc::Status::OK, refusal}) {
+    const Status other = AskServer("999", answer);
+    EXPECT_EQ(other.code(), StatusCode::kFailedPrecondition);
+    EXPECT_EQ(DetailOf(other).code, "VERSION_MISMATCH");
+    EXPECT_THAT(std::string(other.message()), HasSubstr("protocol 999"));
+    EXPECT_THAT(DetailOf(other).mend, HasSubstr("same release"));
+  }
+  const Status unknown = AskServer(nullptr);
+  EXPECT_EQ(DetailOf(unknown).code, "VERSION_MISMATCH");
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("unknown version"));
+  EXPECT_FALSE(IsAway(unknown));
+}
+
+TEST(ClientTest, WhatIsNoServerOfJiziSaysSo) {
+  const Status status =
+      AskServer(nullptr, grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "what is that?"));
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(DetailOf(status).code, "VERSION_MISMATCH");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no Jizi server"));
 }
 
 TEST(ClientTest, ErrorsKeepTheirDetailOverGrpc) {

@@ -163,6 +163,26 @@ TEST_F(ByHand, AnEnvironmentThatMakesNoSenseIsRefusedByName) {
   EXPECT_NE(refusal("JIZI_TRIAL", "-1").find("JIZI_TRIAL"), std::string::npos);
 }
 
+TEST_F(ByHand, PathsOfTheWayToTheServiceAreRefusedByTheirVariable) {
+  const std::string here = std::filesystem::current_path().string();
+  Set("JIZI_STUDY", "study");
+  Set("JIZI_ENDPOINT", "127.0.0.1:1");
+  Set("JIZI_TOKEN_FILE", "team.db.token");
+  std::string why = Refusal([] { JiziTrialHelper::FromEnvironment(); });
+  EXPECT_NE(why.find("JIZI_TOKEN_FILE"), std::string::npos) << why;
+  EXPECT_NE(why.find("is looked for in " + here), std::string::npos) << why;
+  EXPECT_NE(why.find("give its whole path"), std::string::npos) << why;
+  unsetenv("JIZI_TOKEN_FILE");
+  Set("JIZI_CA_FILE", "/no/such/ca.pem");
+  why = Refusal([] { JiziTrialHelper::FromEnvironment(); });
+  EXPECT_NE(why.find("JIZI_CA_FILE"), std::string::npos) << why;
+  EXPECT_EQ(why.find("whole path"), std::string::npos) << why;
+  Set("JIZI_ENDPOINT", "unix:no/such/socket");
+  why = Refusal([] { helper::ReadEnvironment(); });
+  EXPECT_NE(why.find("JIZI_ENDPOINT"), std::string::npos) << why;
+  EXPECT_NE(why.find(here), std::string::npos) << why;
+}
+
 TEST_F(ByHand, Contract20SeveralRanksWithoutABroadcastAreAnErrorThatSaysSo) {
   Set("WORLD_SIZE", "2");
   Set("RANK", "1");

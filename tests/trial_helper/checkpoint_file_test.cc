@@ -129,6 +129,17 @@ TEST_F(CheckpointFile, APipeDoesNotHoldTheTraining) {
   EXPECT_FALSE(AdoptCheckpoint(folder_, 1, "pipe").ok());
 }
 
+TEST_F(CheckpointFile, AFileSystemThatCountsNoBlocksIsNotFull) {
+  const std::string disk = folder_ + "/checkpoints";
+  fs::create_directories(disk);
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=0") != 0) {
+    GTEST_SKIP() << "a disk without a limit cannot be mounted here";
+  }
+  const auto saved = Write(1, "abc");
+  EXPECT_TRUE(saved.ok()) << saved.status();
+  umount(disk.c_str());
+}
+
 TEST_F(CheckpointFile, AFullDiskKeepsTheOlderOne) {
   const std::string disk = folder_ + "/checkpoints";
   fs::create_directories(disk);

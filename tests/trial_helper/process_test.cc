@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "tests/trial_helper/local_service.h"
+#include "trial-helper/exit_code.h"
 #include "trial-helper/outbox.h"
 
 namespace jizi {
@@ -93,7 +94,7 @@ class Program {
   std::thread reader_;
 };
 
-// What an executor does with a program's outbox, by the rules of trial-helper/outbox.h.
+// What an executor does with a program's outbox, by the rules of proto/outbox_file.h.
 int64_t DeliverAsWorker(LocalService& service, const v1::Lease& lease) {
   v1::AttachRequest attach;
   *attach.mutable_lease() = lease;
@@ -104,7 +105,7 @@ int64_t DeliverAsWorker(LocalService& service, const v1::Lease& lease) {
   int64_t next = attached->next_sequence(0);
   for (v1::ReportRequest request : helper::ReadOutbox(service.outbox()).requests) {
     if (request.lease().token() != lease.token() || request.sequence() < next) continue;
-    request.set_sequence(next);
+    if (request.sequence() > next) request.set_sequence(next);  // Behind a gap: never sent.
     const auto answer = service.client().Call(&v1::TuneService::Stub::Report, request, 30s);
     EXPECT_TRUE(answer.ok()) << ForPeople(answer.status());
     ++next;
@@ -178,6 +179,21 @@ TEST(TrialHelperProcess, SigtermLetsTheProgramSaveAndLeavesTheEndToTheWorker) {
   EXPECT_EQ(trial.state(), v1::TRIAL_STATE_RUNNING);
   EXPECT_EQ(trial.checkpoints_size(), 1);
   EXPECT_EQ(static_cast<int64_t>(service.ValuesOf(1).size()), program.Last("reported"));
+}
+
+TEST(TrialHelperProcess, AnEndThatTheServiceDidNotHearOfShowsInTheExitCode) {
+  for (const char* how : {"fail", "infeasible", "throw", "finish"}) {
+    LocalService service;
+    service.CreateStudy(1);
+    const v1::Assignment assignment = service.Suggest();
+    auto environment = service.EnvironmentOf(assignment);
+    environment["JIZI_ONE_TRIAL"] = "1";
+    service.Stop();
+    Program program({"unfinished", how}, environment);
+    EXPECT_EQ(program.End(0), std::string(how) == "finish" ? 0 : helper::kExitNotFinished) << how;
+    // All that a program does at its end is done.
+    EXPECT_EQ(program.Output(), "left\nhandlers ran\n") << how;
+  }
 }
 
 // ---- several ranks (docs/contracts.md, 20) ----

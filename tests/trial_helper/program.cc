@@ -100,6 +100,27 @@ int Ranks(int64_t steps, int socket) {
   return 0;
 }
 
+// Its trial fails, or never works, as the name says; the program itself ends well.
+int Unfinished(const std::string& how) {
+  jizi::HelperOptions options;
+  options.flush_wait_s = 0.1;
+  jizi::JiziTrialHelper helper = jizi::JiziTrialHelper::FromEnvironment(options);
+  while (auto trial = helper.NextTrial()) {
+    if (how == "fail") trial->Fail("no data");
+    if (how == "infeasible") trial->Infeasible("too large");
+    if (how == "throw") {
+      try {
+        const auto moved = std::move(trial);
+        throw std::runtime_error("out of memory");
+      } catch (const std::runtime_error&) {
+      }
+    }
+  }
+  std::atexit([] { std::printf("handlers ran\n"); });
+  std::printf("left\n");
+  return 0;
+}
+
 int Terminate() {
   jizi::JiziTrialHelper helper = jizi::JiziTrialHelper::FromEnvironment();
   while (auto trial = helper.NextTrial()) {
@@ -123,6 +144,7 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "train" && argc == 3) return Train(std::atoll(argv[2]));
   if (mode == "ranks" && argc == 4) return Ranks(std::atoll(argv[2]), std::atoi(argv[3]));
+  if (mode == "unfinished" && argc == 3) return Unfinished(argv[2]);
   if (mode == "terminate") return Terminate();
   return 2;
 }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <limits>
 #include <set>
 #include <stdexcept>
@@ -206,6 +207,32 @@ TEST_F(TrialHelper, Contract21AStopIsObeyedAtItsOwnStep) {
   EXPECT_EQ(service_.TrialOf(1).state(), v1::TRIAL_STATE_STOPPED);
 }
 
+TEST_F(TrialHelper, Contract21ALaterAnswerShowsAtALaterReport) {
+  service_.CreateStudy(1);
+  std::promise<void> go;
+  const std::shared_future<void> went = go.get_future().share();
+  service_.Tell([went](const tuner::Measurement& m) -> std::optional<tuner::Directive> {
+    if (m.step != 1) return std::nullopt;
+    went.wait_for(std::chrono::seconds(60));
+    return tuner::Stop{"too slow"};
+  });
+  service_.Enter(service_.Suggest());
+  JiziTrialHelper helper = JiziTrialHelper::FromEnvironment(Hasty());
+  const auto trial = helper.NextTrial();
+  const ReportResult first = trial->Report(1, {{"val", 1}});
+  EXPECT_FALSE(first.should_stop());
+  go.set_value();
+  int64_t step = 1;
+  std::string why;
+  EXPECT_TRUE(Eventually([&] {
+    const ReportResult later = trial->Report(++step, {{"val", 1}});
+    why = later.why();
+    return later.should_stop();
+  }));
+  EXPECT_EQ(why, "too slow");
+  EXPECT_FALSE(first.should_stop());  // What a report showed stays.
+}
+
 TEST_F(TrialHelper, Contract21ChangesApplyToGet) {
   service_.CreateStudy(1);
   service_.Tell([](const tuner::Measurement& m) -> std::optional<tuner::Directive> {
@@ -335,20 +362,17 @@ TEST_F(TrialHelper, ALostLeaseStopsTheTrialAndTheNextOneComes) {
   EXPECT_EQ(service_.StudyNow().counts().completed(), 2);
 }
 
-TEST_F(TrialHelper, TheLeaseIsRenewedWhileNothingIsReported) {
+// That the lease is renewed in time: Contract9 in scripted_test.cc.
+TEST_F(TrialHelper, ASilentStepOfSeveralLeasesKeepsTheAttempt) {
   service_.CreateStudy(1);
   service_.Enter(service_.Suggest(/*lease_s=*/1));
   JiziTrialHelper helper = JiziTrialHelper::FromEnvironment(Patient());
   auto trial = helper.NextTrial();
-  // Three leases long, a silent step.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(3);
-  while (std::chrono::steady_clock::now() < until) {
-    ASSERT_EQ(service_.TrialOf(1).attempts(0).end(), v1::ATTEMPT_END_UNSPECIFIED);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+  std::this_thread::sleep_for(std::chrono::seconds(3));
   EXPECT_FALSE(trial->Report(1, {{"val", 1}}).should_stop());
   trial.reset();
   EXPECT_EQ(service_.TrialOf(1).attempts_size(), 1);
+  EXPECT_EQ(service_.TrialOf(1).state(), v1::TRIAL_STATE_COMPLETED);
 }
 
 // ---- the service is away (docs/contracts.md, 12 and 22) ----
@@ -490,6 +514,40 @@ TEST_F(TrialHelper, ARequeuedTrialStartsFromItsCheckpoint) {
             (std::map<int64_t, double>{{1, 1}, {2, 1}, {3, 1}, {4, 2}, {5, 2}}));
   const v1::Checkpoint checkpoint = service_.TrialOf(1).checkpoints(0);
   EXPECT_TRUE(helper::VerifyCheckpoint(service_.folder() + "/trials/000001", checkpoint).ok());
+}
+
+TEST_F(TrialHelper, Contract26ACheckpointThatChangedIsNotStartedFrom) {
+  service_.CreateStudy(1);
+  const v1::Assignment first = service_.Suggest();
+  service_.Enter(first);
+  setenv("JIZI_ONE_TRIAL", "1", 1);
+  try {
+    JiziTrialHelper helper = JiziTrialHelper::FromEnvironment(Patient());
+    const auto trial = helper.NextTrial();
+    trial->Report(1, {{"val", 1}});
+    trial->Checkpoint(1, [](const std::string& path) { std::ofstream(path) << "weights of 1"; });
+    throw std::runtime_error("crash");
+  } catch (const std::runtime_error&) {
+  }
+  v1::ReleaseRequest release;
+  *release.mutable_lease() = first.lease();
+  release.set_sequence(3);
+  ASSERT_TRUE(service_.client()
+                  .Call(&v1::TuneService::Stub::Release, release, std::chrono::seconds(30))
+                  .ok());
+  const v1::Assignment second = service_.Suggest();
+  ASSERT_TRUE(second.has_warm_start());
+  // JIZI_WARM_START names it: the worker looks for a file there, and no more.
+  service_.Enter(second);
+  setenv("JIZI_ONE_TRIAL", "1", 1);
+  std::ofstream(service_.folder() + "/trials/000001/" + second.warm_start().checkpoint().path())
+      << "weights of 2";
+  JiziTrialHelper helper = JiziTrialHelper::FromEnvironment(Patient());
+  EXPECT_EQ(helper.NextTrial(), nullptr);
+  EXPECT_EQ(service_.TrialOf(1).state(), v1::TRIAL_STATE_FAILED);
+  EXPECT_NE(service_.TrialOf(1).end_why().find("not the one that was registered"),
+            std::string::npos)
+      << service_.TrialOf(1).end_why();
 }
 
 TEST_F(TrialHelper, ACheckpointThatCannotBeWrittenLeavesTheTrialAlone) {
