@@ -145,7 +145,7 @@ StatusOr<Slot::Answer> Slot::Suggest() {
   for (int repairs = 0;; ++repairs) {
     StatusOr<v1::SuggestResponse> answer = Call(&Stub::Suggest, SuggestRequest());
     if (answer.ok()) {
-      ++sequence_;
+      Count(*answer);
       return Answer(*std::move(answer));
     }
     const std::string code = DetailOf(answer.status()).code;
@@ -157,6 +157,12 @@ StatusOr<Slot::Answer> Slot::Suggest() {
     attach.set_worker(place_.worker);
     sequence_ = TRY(Call(&Stub::Attach, attach)).next_worker_sequence();
   }
+}
+
+// A wait is recorded nowhere: its number goes to the next call, so that a late copy of this one
+// cannot take a trial that nobody would run.
+void Slot::Count(const v1::SuggestResponse& answer) {
+  if (!answer.has_wait()) ++sequence_;
 }
 
 // Folder, files, command and environment of an attempt.
@@ -356,7 +362,7 @@ StatusOr<Slot::Answer> Slot::CompleteHeld(HeldAttempt& attempt, const Verdict& v
     return Answer();
   }
   if (!ask_next || !answer->has_next()) return Answer();
-  ++sequence_;
+  Count(answer->next());
   return Answer(std::move(*answer->mutable_next()));
 }
 

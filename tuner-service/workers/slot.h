@@ -82,6 +82,7 @@ class Slot {
   // ---- slot.cc: the loop ----
   StatusOr<Answer> Suggest();
   v1::SuggestRequest SuggestRequest() const;
+  void Count(const v1::SuggestResponse& answer);
   StatusOr<Answer> RunAttempt(const v1::Assignment& assignment);
   Status StartJob(Running& running);
   StatusOr<Answer> Ended(Running& running, const Verdict& verdict);
