@@ -143,6 +143,27 @@ TEST_P(RpcCalls, ATrialsWholeLife) {
   EXPECT_EQ(after.counts().running(), 1);
 }
 
+TEST_P(RpcCalls, AMetricThatTheStudyDoesNotNameIsKeptAndDecidesNothing) {
+  Create("metrics");
+  const v1::Lease lease = SuggestOne("metrics", "w", 1).lease();
+  v1::ReportRequest request;
+  *request.mutable_lease() = lease;
+  request.set_sequence(1);
+  v1::Measurement& measurement = *request.add_measurements();
+  measurement.set_step(1);
+  (*measurement.mutable_metrics())["losss"] = 0.5;
+  EXPECT_EQ(Must(Call(&Stub::Report, request)).rejected_size(), 0);
+  const v1::Trial trial = Must(Finish(lease, 2)).trial();
+  EXPECT_EQ(trial.state(), v1::TRIAL_STATE_FAILED);
+  EXPECT_NE(trial.end_why().find("loss"), std::string::npos) << trial.end_why();
+  v1::GetTrialRequest get;
+  get.set_study("metrics");
+  get.set_trial(trial.id());
+  const v1::Trial kept = Must(Call(&Stub::GetTrial, get)).trial();
+  ASSERT_EQ(kept.measurements_size(), 1);
+  EXPECT_EQ(kept.measurements(0).metrics().at("losss"), 0.5);
+}
+
 TEST_P(RpcCalls, WhatAPersonAsksForIsDone) {
   Create("people");
   v1::EnqueueTrialRequest enqueue;

@@ -341,9 +341,62 @@ TEST(Robustness, RandomBytesToEveryMethodGetAnErrorOrAnAnswer) {
 
 TEST(Shutdown, HealthGoesNotServingAndCallsFindNobody) {
   TestService service(Transport::kTcp);
-  service.server().Shutdown(std::chrono::milliseconds(100));
+  // Who watches is told before the server goes.
+  grpc::GenericStub stub(service.PlainChannel());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, "/grpc.health.v1.Health/Watch", &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  const auto read = [&] {
+    grpc::ByteBuffer answer;
+    call->Read(&answer, nullptr);
+    std::vector<grpc::Slice> slices;
+    std::string text;
+    if (!queue.Next(&tag, &ok) || !ok || !answer.Dump(&slices).ok()) return std::string("ended");
+    for (const grpc::Slice& part : slices)
+      text.append(reinterpret_cast<const char*>(part.begin()), part.size());
+    return text;
+  };
+  call->StartCall(nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
+  const grpc::Slice slice(std::string("\x0a\x13jizi.v1.TuneService"));
+  call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
+  EXPECT_EQ(read(), std::string("\x08\x01", 2));  // SERVING
+  auto ended =
+      std::async(std::launch::async, [&] { service.server().Shutdown(std::chrono::seconds(20)); });
+  EXPECT_EQ(read(), std::string("\x08\x02", 2));  // NOT_SERVING
+  context.TryCancel();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+  ended.get();
   const auto gone = service.client().Call(&Stub::GetStudy, Get("x"), std::chrono::seconds(20));
   EXPECT_EQ(gone.status().code(), StatusCode::kUnavailable);
+}
+
+TEST(CallLogLines, AFailureNamesStudyAndPeer) {
+  TempFolder folder;
+  ServerOptions options;
+  options.log = CallLog::kFailures;
+  options.log_file = folder / "log";
+  TestService service(Transport::kTcp, options);
+  service.engine().Shutdown(std::chrono::seconds(5));
+  EXPECT_FALSE(service.Call(&Stub::GetStudy, Get("a study of mine")).ok());
+  service.server().Shutdown(std::chrono::seconds(1));
+  std::string line;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (line.empty() && std::chrono::steady_clock::now() < deadline) {
+    std::ifstream log(options.log_file);
+    std::getline(log, line);
+  }
+  EXPECT_NE(line.find("study=\"a study of mine\""), std::string::npos) << line;
+  EXPECT_NE(line.find("peer=\"ipv4:127.0.0.1:"), std::string::npos) << line;
 }
 
 TEST(Shutdown, ACallInFlightIsAnsweredOrCancelledNeverLeftHanging) {

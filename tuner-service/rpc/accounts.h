@@ -46,7 +46,7 @@ struct MethodCount {
 };
 
 struct CallEnd {
-  std::string study;  // As the request names it; only where logs_calls().
+  std::string study;  // As the request names it; only where logs_failures(), as the peer.
   std::string peer;
   Status status;
   std::chrono::microseconds took{};
@@ -61,6 +61,7 @@ class Accounts {
   virtual void NoteCounters() = 0;  // A line for each method that was called, at CallLog::kAll.
   MethodCount count(Method method) const;
   bool logs_calls() const { return level_ == CallLog::kAll; }
+  bool logs_failures() const { return level_ != CallLog::kOff; }
 
  protected:
   explicit Accounts(CallLog level) : level_(level) {}

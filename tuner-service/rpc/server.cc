@@ -64,7 +64,11 @@ class GrpcServer final : public Server {
  public:
   GrpcServer(Engine& engine, std::shared_ptr<Accounts> accounts)
       : engine_(engine), accounts_(std::move(accounts)) {}
-  ~GrpcServer() override { Shutdown(milliseconds(0)); }
+  ~GrpcServer() override {
+    Shutdown(milliseconds(0));
+    // Also where Listen failed: its tick uses what is destroyed before it.
+    if (aside_ != nullptr) aside_->Stop();
+  }
 
   Status Listen(const ServerOptions& options) {
     const tuner::Listen listen = TRY(ParseListen(options.listen));

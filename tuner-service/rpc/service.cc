@@ -55,7 +55,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor, public OpenCall {
       : method_(method),
         accounts_(std::move(accounts)),
         study_(std::move(study)),
-        peer_(accounts_->logs_calls() ? context->peer() : ""),
+        context_(*context),
         start_(Clock::now()) {}
 
   // Lives until OnDone. A deadline is only armed where the client's own (which cancels the call)
@@ -75,7 +75,11 @@ class UnaryCall final : public grpc::ServerUnaryReactor, public OpenCall {
   bool Claim() override { return !claimed_.exchange(true); }
   void Finish(const Status& status) override {
     const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start_);
-    accounts_->Note(method_, {study_, peer_, status, took});
+    // Asked for where it is written alone: gRPC makes the text anew. The context lives until
+    // OnDone.
+    const bool written =
+        accounts_->logs_calls() || (accounts_->logs_failures() && IsFailure(status));
+    accounts_->Note(method_, {study_, written ? context_.peer() : "", status, took});
     grpc::ServerUnaryReactor::Finish(ToGrpc(status));
   }
 
@@ -94,7 +98,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor, public OpenCall {
   const Method method_;
   const std::shared_ptr<Accounts> accounts_;
   const std::string study_;
-  const std::string peer_;
+  const grpc::CallbackServerContext& context_;
   const Clock::time_point start_;
   std::atomic<bool> claimed_{false};
   grpc::Alarm alarm_;
@@ -147,7 +151,7 @@ class Service final : public TuneGrpcService, public v1::TuneService::CallbackSe
   grpc::ServerWriteReactor<v1::WatchStudyResponse>* WatchStudy(
       grpc::CallbackServerContext* context, const v1::WatchStudyRequest* request) override {
     const auto start = Clock::now();
-    std::string study = accounts_->logs_calls() ? request->study() : "";
+    std::string study = accounts_->logs_failures() ? request->study() : "";
     auto on_end = [accounts = accounts_, study = std::move(study), peer = context->peer(),
                    start](const Status& status) {
       accounts->Note(Method::kWatchStudy,
@@ -173,7 +177,7 @@ class Service final : public TuneGrpcService, public v1::TuneService::CallbackSe
                                   const Request& request, Response* response,
                                   void (Handlers::*handler)(const Request&, Answer<Response>)) {
     auto call = std::make_shared<UnaryCall>(
-        method, context, accounts_, accounts_->logs_calls() ? StudyOf(request) : std::string());
+        method, context, accounts_, accounts_->logs_failures() ? StudyOf(request) : std::string());
     UnaryCall* const reactor = call.get();
     call->Open(call, *context);
     const Answer<Response> answer(std::move(call), response);
