@@ -96,6 +96,8 @@ class Trial {
   // leaves it as it is from then on.
   bool Checkpoint(int64_t step, const std::string& path);
 
+  // Where the service does not hear of it within flush_wait_s, the program's exit code tells the
+  // worker: 75 in place of 0.
   void Fail(const std::string& why);        // May be tried again.
   void Infeasible(const std::string& why);  // These parameters never work.
 
