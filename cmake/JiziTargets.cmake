@@ -4,9 +4,11 @@ find_package(Threads REQUIRED)
 find_program(JIZI_CCACHE ccache)
 if(JIZI_CCACHE)
   # The settings are those without which units that use a precompiled header never hit.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${JIZI_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+    CCACHE_BASEDIR=${jizi_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${JIZI_CCACHE})
 endif()
 find_program(JIZI_MOLD mold)
+option(JIZI_UNITY "Compile each room's files eight at a time: the sanitizers' trees build in half the time" OFF)
 
 add_library(jizi_flags INTERFACE)
 target_compile_options(jizi_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror
@@ -37,7 +39,8 @@ function(jizi_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_PUBLIC} PRIVATE jizi_flags ${ARG_PRIVATE})
   target_include_directories(${name} PUBLIC ${jizi_SOURCE_DIR})
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    UNITY_BUILD ${JIZI_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
 # jizi_executable(NAME SOURCES ... LIBS ...)
