@@ -62,7 +62,7 @@ class Round:
         self.random = random.Random(f"{SEED}/{number}")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="jizi-kill-"))
         self.mark = uuid.uuid4().hex
-        self.environment = dict(os.environ, JIZI_TEST_MARK=self.mark)
+        self.environment = dict(os.environ, KILL_ROUNDS_MARK=self.mark)  # Not JIZI_: a worker hands none of those on.
         self.sweep = self.folder / "killed.yaml"
         self.sweep.write_text(SWEEP.format(program=BUILD / "kill_program", trials=TRIALS, workers=workers))
         self.database = self.folder / "killed.db"
