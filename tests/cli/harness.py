@@ -72,10 +72,10 @@ class Place:
         path.write_text("\n".join(lines) + "\n")
         return str(path)
 
-    def start(self, *arguments):
+    def start(self, *arguments, before=None, environment=()):
         log = open(self.folder / f"log-{uuid.uuid4().hex}", "wb")
         process = subprocess.Popen([JIZI, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
-                                   env=self.environment, start_new_session=True)
+                                   env=dict(self.environment, **dict(environment)), start_new_session=True, preexec_fn=before)
         process.log = pathlib.Path(log.name)
         return process
 

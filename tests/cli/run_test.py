@@ -90,6 +90,9 @@ def contract_16_commands_on_the_file_of_a_running_run(place):
     for command in (["run", sweep], ["serve", "--db", "sweep.db", "--listen", "127.0.0.1:0"]):
         refused = place.jizi(*command, code=4)
         check("--server unix:" in refused.stderr and str(run.pid) in refused.stderr, refused.stderr)
+    check("completed" in place.jizi("trials", "sweep").stdout and "value" in place.jizi("show", "sweep", "1").stdout, "reads")
+    check("value" in place.jizi("best", "sweep").stdout and "param.x" in place.jizi("export", "sweep").stdout, "more reads")
+    check("no trial has failed" in place.jizi("retry", "sweep").stdout, "retry")
     queued = place.jizi("enqueue", "sweep", "x=0.5", "--db", "sweep.db")
     check("is queued" in queued.stdout, queued.stdout)
     check(place.jizi("enqueue", "sweep", "x=7", code=2).stderr.count("x") > 0, "outside the space")
@@ -143,7 +146,7 @@ def stop_and_delete(place):
 def timeout_stops_gently(place):
     sweep = place.sweep(trials=4, wait="never")
     place.jizi("run", sweep, "--timeout", "2s", code=None)
-    check(set(place.states()) == {"queued"}, place.states())
+    check(set(place.states()) <= {"queued"}, place.states())  # None at all, if none had started yet.
     place.nothing_left()
 
 
@@ -170,6 +173,8 @@ def defaults_are_tried_first(place):
     place.jizi("run", place.sweep(trials=3, more=", defaults: {x: 0.125}"))
     first = json.loads(place.jizi("show", "sweep", "1", "--json").stdout)
     check(first["params"]["x"] == {"float_value": 0.125}, first["params"])
+    more = place.jizi("run", place.sweep(trials=4, more=", defaults: {x: 0.25}"), "--resume")
+    check("the new ones are not" in more.stdout and place.states() == {"completed": 4}, more.stdout + more.stderr)
 
 
 def bad_input(place):
@@ -186,8 +191,9 @@ def bad_input(place):
     check("random" in place.jizi("run", str(bayes), code=4).stderr, "run refuses and names what there is")
     missing = place.folder / "missing.yaml"
     missing.write_text(open(sweep).read().replace("train.sh", "no_such_program"))
-    check("no_such_program" in place.jizi("check", str(missing)).stderr, "check warns of the program")
-    check("no_such_program" in place.jizi("run", str(missing), code=2).stderr, "run refuses it")
+    for command in ("check", "run"):
+        done = place.jizi(command, str(missing), code=2)
+        check(done.stderr.startswith(f"{missing}:1: ") and "no_such_program" in done.stderr, done.stderr)
     check("did you mean `trials`" in place.jizi("trails", code=2).stderr, "a misspelt command")
     place.jizi("run", code=2)
     place.jizi("best", "nothing", code=2)
@@ -212,7 +218,140 @@ def bad_databases(place):
     check("newer" in newer.stderr, newer.stderr)
 
 
-run_all([a_sweep_runs_to_its_end, contract_15_an_existing_study_wants_resume, ctrl_c_stops_gently_and_resume_ends_with_exactly_n,
+def two_studies_of_one_database_have_files_of_their_own(place):
+    (place.folder / "train.sh").write_text("#!/bin/sh\n[ -e mine ] && exit 7\ntouch mine\necho 'jizi step=1 value=1'\n")
+    for name in ("a", "b"):
+        place.jizi("run", place.sweep(trials=2, name=name), "--db", "all.db")
+    check(place.states(place.folder / "all.db") == {"completed": 4}, place.states(place.folder / "all.db"))
+    check(len(list(place.folder.glob("all.trials/[ab]-*/00000[12]/mine"))) == 4, list(place.folder.glob("all.trials/*/*")))
+
+
+def an_ignored_hangup_does_not_stop_a_run(place):
+    run = place.start("run", place.sweep(trials=2, wait="go"), before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    until(lambda: place.states().get("running") == 2, "two trials run")
+    run.send_signal(signal.SIGHUP)
+    (place.folder / "go").touch()
+    place.ended_with(run, 0)
+    check(place.states() == {"completed": 2}, place.states())
+
+
+def the_socket_folder_of_a_killed_run_is_removed(place):
+    runtime = place.folder / "runtime"
+    runtime.mkdir(mode=0o700)
+    place.environment["XDG_RUNTIME_DIR"] = str(runtime)
+    sweep = place.sweep(trials=3, wait="go")
+    run = place.start("run", sweep)
+    until(lambda: place.states().get("running") == 2, "two trials run")
+    run.kill()
+    run.wait()
+    check(len(list(runtime.iterdir())) == 1, "it was left over")
+    (place.folder / "go").touch()
+    place.jizi("run", sweep, "--resume")
+    check(not list(runtime.iterdir()), list(runtime.iterdir()))
+
+
+def the_command_to_go_on_goes_on(place):
+    sweep = place.sweep(trials=9, wait="go")
+    run = place.start("run", sweep, "--seed", "9", "--max-trials", "3", "--workers", "1")
+    until(lambda: place.states().get("running") == 1, "a trial runs")
+    run.send_signal(signal.SIGINT)
+    place.ended_with(run, 130)
+    line = [l for l in run.log.read_text().splitlines() if l.startswith("to go on: ")][0].split(": ", 1)[1]
+    check("--seed 9" in line and "--max-trials 3" in line and "--workers 1" in line, line)
+    (place.folder / "go").touch()
+    place.jizi(*line.split()[1:])
+    check(place.states() == {"completed": 3}, place.states())
+
+
+def programs_get_the_umask_that_the_run_had(place):
+    (place.folder / "train.sh").write_text("#!/bin/sh\numask > mask\necho 'jizi step=1 value=1'\n")
+    run = place.start("run", place.sweep(trials=1), before=lambda: os.umask(0o027))
+    place.ended_with(run, 0)
+    mask = next(place.folder.glob("sweep.trials/*/000001/mask"))
+    check(int(mask.read_text(), 8) == 0o027, mask.read_text())
+    check(mask.parent.stat().st_mode & 0o077 == 0, "a trial's folder is its owner's")
+
+
+def contract_16_commands_on_an_unowned_file_take_turns(place):
+    sweep = place.sweep(trials=1)
+    place.jizi("run", sweep)
+    commands = [place.start("enqueue", "sweep", f"x=0.{i}") for i in range(1, 9)]
+    for command in commands:
+        place.ended_with(command, 0)
+    check(place.states() == {"completed": 1, "queued": 8}, place.states())
+
+
+def serve_takes_over_from_a_killed_run(place):
+    sweep = place.sweep(trials=3, wait="go")
+    run = place.start("run", sweep)
+    until(lambda: place.states().get("running") == 2, "two trials run")
+    run.kill()
+    run.wait()
+    server = place.start("serve", "--db", "sweep.db", "--listen", f"unix:{place.folder}/s/socket")
+    until(lambda: "serving " in server.log.read_text(), "the server is up")
+    check(set(place.states()) == {"queued"}, place.states())  # At once, not after their leases.
+    check([pid for pid, _ in place.processes()] == [server.pid], place.processes())
+    server.send_signal(signal.SIGTERM)
+    place.ended_with(server, 0)
+
+
+def watch_does_not_own_a_file(place):
+    sweep = place.sweep(trials=3, wait="go")
+    run = place.start("run", sweep)
+    until(lambda: place.states().get("running") == 2, "two trials run")
+    run.kill()
+    run.wait()
+    place.jizi("watch", "sweep")  # Ends, although two trials are said to run.
+
+
+def a_closed_stdout_harms_no_file(place):
+    run = place.start("run", place.sweep(trials=1), before=lambda: os.close(1))
+    place.ended_with(run, 0)
+    check(place.states() == {"completed": 1}, place.states())
+    check(not (place.folder / "sweep.db.lock").read_bytes(), (place.folder / "sweep.db.lock").read_bytes())
+
+
+def databases_that_cannot_be_written(place):
+    place.jizi("run", place.sweep(trials=1))
+    with sqlite3.connect(place.database) as other:
+        other.execute("begin immediate")
+        locked = place.jizi("enqueue", "sweep", "x=0.5", code=5)
+        check("jizi: " in locked.stderr and "sweep.db" in locked.stderr, locked.stderr)
+        other.rollback()
+    other.close()
+    place.jizi("enqueue", "sweep", "x=0.5")
+    damaged = bytearray(place.database.read_bytes())
+    damaged[4096:] = os.urandom(len(damaged) - 4096)
+    place.database.write_bytes(damaged)
+    broken = place.jizi("studies", "--db", "sweep.db", code=5)
+    check("sweep.db" in broken.stderr, broken.stderr)
+
+
+def names_that_nobody_should_use(place):
+    for name in ("a\nb", "n" * 10_000):
+        sweep = place.sweep(trials=1)
+        text = open(sweep).read()
+        bad = place.folder / "named.yaml"
+        bad.write_text(f"name: {json.dumps(name)}\n" + text)
+        done = place.jizi("run", str(bad), code=2)
+        check(done.stderr.startswith(f"{bad}:1: ") and len(done.stderr) < 1000, done.stderr)
+    place.jizi("run", place.sweep(trials=1))
+    for name in ("a\nb", "n" * 10_000, "../sweep", "-x"):
+        done = place.jizi("best", "--db", "sweep.db", "--", name, code=None)
+        check(done.returncode in (2, 4) and len(done.stderr.splitlines()) == 1 and len(done.stderr) < 3000, done.stderr)
+
+
+def every_command_has_an_example(place):
+    for command in ("run worker serve check studies trials show best watch export enqueue retry pause resume stop delete").split():
+        text = place.jizi(command, "--help").stdout
+        check("Example" in text and f"jizi {command}" in text, text)
+
+
+run_all([two_studies_of_one_database_have_files_of_their_own, an_ignored_hangup_does_not_stop_a_run,
+         the_socket_folder_of_a_killed_run_is_removed, the_command_to_go_on_goes_on, programs_get_the_umask_that_the_run_had,
+         contract_16_commands_on_an_unowned_file_take_turns, serve_takes_over_from_a_killed_run, watch_does_not_own_a_file,
+         a_closed_stdout_harms_no_file, databases_that_cannot_be_written, names_that_nobody_should_use, every_command_has_an_example,
+         a_sweep_runs_to_its_end, contract_15_an_existing_study_wants_resume, ctrl_c_stops_gently_and_resume_ends_with_exactly_n,
          ctrl_c_twice_kills, kill_9_then_resume_ends_with_exactly_n, contract_16_commands_on_the_file_of_a_running_run,
          contract_16_a_silent_owner_is_named_and_reads_fall_back, retry_queues_failed_trials_again, stop_and_delete, timeout_stops_gently,
          contract_25_values_arrive_as_they_are, json_has_stdout_to_itself, defaults_are_tried_first, bad_input, bad_databases])

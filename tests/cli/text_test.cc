@@ -76,5 +76,12 @@ TEST(Table, CsvIsQuotedAsRfc4180Says) {
             "a,b c,\"d,e\",\"f\"\"g\",\"h\ni\",\r\n");
 }
 
+TEST(Text, AWordOfAShellsLineIsQuotedWhereItMustBe) {
+  EXPECT_EQ(ForShell("sweep.yaml"), "sweep.yaml");
+  EXPECT_EQ(ForShell("a b"), "'a b'");
+  EXPECT_EQ(ForShell("it's; $(x)"), "'it'\\''s; $(x)'");
+  EXPECT_EQ(ForShell(""), "''");
+}
+
 }  // namespace
 }  // namespace jizi::tuner

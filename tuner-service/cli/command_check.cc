@@ -140,6 +140,12 @@ void PrintText(const Sweep& sweep, size_t width) {
 
 }  // namespace
 
+std::string CommandFault(const std::string& file, const Sweep& sweep, const Status& status) {
+  const bool program = DetailOf(status).subject == sweep.launch.program;
+  return file + ":" + std::to_string(program ? sweep.program_line : sweep.command_line) + ": " +
+         ForPeople(status);
+}
+
 ExitCode CommandCheck(const CheckOptions& options) {
   auto sweep = ReadSweepFile(options.sweep_file);
   if (!sweep.ok()) {
@@ -147,7 +153,8 @@ ExitCode CommandCheck(const CheckOptions& options) {
     return kExitUsage;
   }
   if (const Status status = CheckCommand(sweep->launch); !status.ok()) {
-    sweep->notes.push_back({1, ForPeople(status)});
+    PrintError(CommandFault(options.sweep_file, *sweep, status));
+    return kExitUsage;
   }
   if (!sweep->study.budget.run_cap && !CountPoints(sweep->study.space)) {
     sweep->notes.push_back({1, "there is no run_cap: it goes on until it is stopped"});

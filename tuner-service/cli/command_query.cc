@@ -15,9 +15,10 @@
 namespace jizi::tuner {
 namespace {
 
-StatusOr<ServiceConnection> ConnectToRead(const QueryOptions& options) {
+StatusOr<ServiceConnection> ConnectToRead(const QueryOptions& options,
+                                          Purpose purpose = Purpose::kRead) {
   const Target target = TRY(Resolved(options.target, options.study));
-  ServiceConnection connection = TRY(Connect(target, Purpose::kRead));
+  ServiceConnection connection = TRY(Connect(target, purpose));
   if (!connection.note.empty()) PrintError("jizi: " + connection.note);
   return connection;
 }
@@ -107,7 +108,7 @@ bool IsOver(const v1::Study& study) {
 
 StatusOr<ExitCode> Watch(const QueryOptions& options) {
   Signals signals;
-  const ServiceConnection connection = TRY(ConnectToRead(options));
+  const ServiceConnection connection = TRY(ConnectToRead(options, Purpose::kFollow));
   TRY(GetStudy(*connection.client, options.study));
   StudyWatcher watcher(*connection.client, options.study);
   Terminal terminal;
@@ -131,7 +132,7 @@ StatusOr<ExitCode> Watch(const QueryOptions& options) {
     if (!options.json) terminal.Draw(lines, view.Frame(now(), terminal.Size()));
     if (!ended.ok()) return ended;
     // Without its owner a file does not change.
-    const bool still = connection.local != nullptr && view.study().counts().running() == 0;
+    const bool still = connection.local != nullptr;
     if (whole && (IsOver(view.study()) || still)) return kExitOk;
     if (const auto signal = signals.Wait(std::chrono::milliseconds(250))) {
       return *signal == SIGINT ? kExitInterrupted : kExitTerminated;
@@ -188,7 +189,8 @@ ExitCode CommandExport(const QueryOptions& options, ExportFormat format) {
 }
 
 ExitCode Complain(const Status& status) {
-  PrintError("jizi: " + ForPeople(status));
+  // Names that others chose may hold what moves the cursor, and be long.
+  PrintError(Fit("jizi: " + ForPeople(status), 2000));
   return ExitCodeFor(status);
 }
 

@@ -1,5 +1,6 @@
 // command_serve.cc - `jizi serve`: the owner of a database for workers on other machines.
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "tuner-service/cli/local_service.h"
 #include "tuner-service/cli/requests.h"
 #include "tuner-service/cli/signals.h"
+#include "tuner-service/cli/take_over.h"
 #include "tuner-service/cli/terminal.h"
 
 namespace jizi::tuner {
@@ -26,9 +28,12 @@ bool IsUnix(const std::string& listen) {
   return listen.rfind("unix:", 0) == 0;
 }
 
+// A name that only begins like one (127.evil.org) is another host's.
 bool IsLoopback(const std::string& listen) {
   const std::string host = listen.substr(0, listen.rfind(':'));
-  return host == "localhost" || host == "[::1]" || host == "::1" || host.rfind("127.", 0) == 0;
+  in_addr address{};
+  if (inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
+  return host == "localhost" || host == "[::1]" || host == "::1";
 }
 
 Status CheckListen(const ServeOptions& options) {
@@ -83,8 +88,29 @@ StatusOr<ExitCode> Serve(const ServeOptions& options) {
   const auto lock = TRY(OwnerLock::Take(target.database, kLockWait));
   RemoveSocketFolder(lock->former().address);
   // Its own socket is for --db of this user; workers come by --listen.
-  const auto service = TRY(LocalService::Start(target.database, LocalService::Access::kReadWrite));
+  LocalService::Options service_options;
+  service_options.log = options.log_file.empty() ? CallLog::kFailures : CallLog::kAll;
+  service_options.log_file = options.log_file;
+  service_options.on_error = [](const Status& status) { PrintError("jizi: " + ForPeople(status)); };
+  std::optional<int> signal;
+  const auto stop = [&] {
+    if (!signal) signal = signals.Wait(std::chrono::milliseconds(0));
+    return signal.has_value();
+  };
+  // A `jizi run` may have been killed here: its programs end before their trials are handed out.
+  const Status waited = WaitForSupervisor(target.database, stop);
+  if (signal) return *signal == SIGINT ? kExitInterrupted : kExitTerminated;
+  TRY(waited);
+  const auto service = TRY(LocalService::Start(target.database, service_options));
+  const auto recovered = RecoverStudies(target.database, service->address(), stop);
+  if (signal) return *signal == SIGINT ? kExitInterrupted : kExitTerminated;
+  if (TRY(recovered) > 0) {
+    PrintError("a run here did not end properly: " + std::to_string(*recovered) +
+               " trials are queued again");
+  }
   ServerOptions server_options;
+  server_options.log = service_options.log;
+  server_options.log_file = service_options.log_file;
   server_options.listen = options.listen;
   server_options.certificate_file = options.certificate_file;
   server_options.key_file = options.key_file;
@@ -97,7 +123,6 @@ StatusOr<ExitCode> Serve(const ServeOptions& options) {
     Print("workers: JIZI_TOKEN_FILE=" + token_file + " jizi worker --server " + server->address() +
           " SWEEP.yaml\n");
   }
-  std::optional<int> signal;
   while (!signal) signal = signals.Wait(std::chrono::milliseconds(1000));
   Print("ending: answering what waits\n");
   server->Shutdown(kDrain);

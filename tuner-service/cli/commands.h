@@ -11,6 +11,7 @@
 
 #include "tuner-service/cli/connect.h"
 #include "tuner-service/cli/exit_code.h"
+#include "tuner-service/cli/sweep_file.h"
 
 namespace jizi::tuner {
 
@@ -34,6 +35,7 @@ struct ServeOptions {
   std::string certificate_file;
   std::string key_file;
   bool insecure = false;
+  std::string log_file;  // Every call; empty: failures, to stderr.
 };
 ExitCode CommandServe(const ServeOptions& options);
 
@@ -68,6 +70,9 @@ ExitCode CommandRetry(const QueryOptions& options, const std::vector<int64_t>& t
 enum class StudyAction { kPause, kResume, kStop };
 ExitCode CommandSetState(const QueryOptions& options, StudyAction action);
 ExitCode CommandDelete(const QueryOptions& options);
+
+// What CheckCommand says, as a fault of the sweep file: "sweep.yaml:1: what; mend".
+std::string CommandFault(const std::string& file, const Sweep& sweep, const Status& status);
 
 // "jizi: what; mend" on stderr, and the exit code for it.
 ExitCode Complain(const Status& status);

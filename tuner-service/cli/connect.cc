@@ -2,17 +2,37 @@
 
 #include <filesystem>
 
+#include "tuner-service/cli/terminal.h"
 #include "tuner-service/cli/text.h"
 
 namespace jizi::tuner {
 namespace {
 
-constexpr std::chrono::milliseconds kBriefly{
-    200};  // A command that only looks holds the lock no longer.
+constexpr std::chrono::milliseconds kBriefly{200};    // Commands hold the lock no longer.
+constexpr std::chrono::milliseconds kQueued{30'000};  // For the lock, while commands before us end.
+constexpr char kUnix[] = "unix:";
 
 bool Silent(const Status& status) {
   return status.code() == StatusCode::kUnavailable ||
          status.code() == StatusCode::kDeadlineExceeded;
+}
+
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.lexically_normal().string();
+}
+
+// The only database of this folder; empty if there are none or several.
+std::string OnlyDatabaseHere() {
+  std::string found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(".", error)) {
+    if (entry.path().extension() != ".db") continue;
+    if (!found.empty()) return "";
+    found = entry.path().filename().string();
+  }
+  return found;
 }
 
 Status OwnerSilent(const std::string& database, const Owner& owner) {
@@ -27,23 +47,46 @@ Status OwnerSilent(const std::string& database, const Owner& owner) {
 StatusOr<ServiceConnection> ReadOnly(const std::string& database, std::string note) {
   ServiceConnection connection;
   connection.note = std::move(note);
-  connection.local = TRY(LocalService::Start(database, LocalService::Access::kReadOnly));
+  LocalService::Options options;
+  options.access = LocalService::Access::kReadOnly;
+  connection.local = TRY(LocalService::Start(database, options));
   connection.client = TRY(Client::Connect({connection.local->address(), "", ""}));
   return connection;
 }
 
-StatusOr<ServiceConnection> ToOwner(const std::string& database, Purpose purpose) {
-  const Owner owner = ReadOwner(database, kOwnerSilent);
-  Status status = OwnerSilent(database, owner);
-  if (!owner.address.empty()) {
-    ServiceConnection connection;
-    connection.client = TRY(Client::Connect({owner.address, "", ""}));
-    const Status probe = Probe(*connection.client, kOwnerSilent);
-    if (probe.ok()) return connection;
-    if (!Silent(probe)) return probe;
+// Holding the lock: the service in this process, for as long as the command takes. It is not
+// announced: whoever comes meanwhile waits for the lock.
+StatusOr<ServiceConnection> AsOwner(const std::string& database, Purpose purpose,
+                                    std::unique_ptr<OwnerLock> lock) {
+  RemoveSocketFolder(lock->former().address);
+  if (purpose == Purpose::kFollow) {
+    lock.reset();  // Nothing will happen to it, and `run` may want it.
+    if (auto read_only = ReadOnly(database, ""); read_only.ok()) return read_only;
+    return Error(StatusCode::kUnavailable, database + " is in use",
+                 {"DATABASE_BUSY", database, "try again"});
   }
-  if (purpose == Purpose::kChange) return status;
-  return ReadOnly(database, std::string(status.message()) + "; this is what the file says");
+  LocalService::Options options;
+  options.on_error = [](const Status& status) { PrintError("jizi: " + ForPeople(status)); };
+  auto local = LocalService::Start(database, options);
+  if (!local.ok()) {
+    if (purpose != Purpose::kChange && local.status().code() == StatusCode::kFailedPrecondition) {
+      return ReadOnly(database, "");
+    }
+    return local.status();
+  }
+  ServiceConnection connection;
+  connection.lock = std::move(lock);
+  connection.local = *std::move(local);
+  connection.client = TRY(Client::Connect({connection.local->address(), "", ""}));
+  return connection;
+}
+
+// The service of a `run` or a `serve`; Unavailable while nothing answers there.
+StatusOr<ServiceConnection> ToOwner(const Owner& owner, std::chrono::milliseconds deadline) {
+  ServiceConnection connection;
+  connection.client = TRY(Client::Connect({owner.address, "", ""}));
+  TRY(Probe(*connection.client, deadline));
+  return connection;
 }
 
 }  // namespace
@@ -52,6 +95,13 @@ ClientOptions ServerClient(const Target& target) {
   ClientOptions options = ClientOptionsFromEnvironment(target.server);
   if (!target.token_file.empty()) options.token_file = target.token_file;
   if (!target.ca_file.empty()) options.ca_file = target.ca_file;
+  // Programs get them too, and run in folders of their own.
+  if (!options.token_file.empty()) options.token_file = AbsolutePath(options.token_file);
+  if (!options.ca_file.empty()) options.ca_file = AbsolutePath(options.ca_file);
+  if (options.address.rfind(kUnix, 0) == 0 && options.address.size() > sizeof kUnix - 1) {
+    const std::string path = options.address.substr(sizeof kUnix - 1);
+    if (path[0] != '/') options.address = kUnix + AbsolutePath(path);
+  }
   return options;
 }
 
@@ -64,20 +114,21 @@ Status Probe(Client& client, std::chrono::milliseconds deadline) {
 StatusOr<Target> Resolved(Target target, const std::string& study) {
   if (!target.server.empty()) return target;
   if (target.database.empty()) {
-    target.database = study + ".db";
     std::error_code error;
-    if (study.empty() || study.find('/') != std::string::npos || study.size() > 200 ||
-        !std::filesystem::exists(target.database, error)) {
+    const bool named = !study.empty() && study.find('/') == std::string::npos &&
+                       study.size() <= 200 && std::filesystem::exists(study + ".db", error);
+    // `jizi run x.yaml` makes x.db, whatever `name:` says.
+    target.database = named ? study + ".db" : OnlyDatabaseHere();
+    if (target.database.empty()) {
       return Error(
           StatusCode::kInvalidArgument,
-          "which database?" +
-              (study.empty() ? std::string() : " There is no " + Shown(study) + ".db here"),
+          "which database?" + (study.empty() ? std::string()
+                                             : " There is no " + Shown(study) +
+                                                   ".db here, and not just one other database"),
           {"NO_TARGET", study, "give --db FILE or --server ADDRESS"});
     }
   }
-  std::error_code error;
-  const auto absolute = std::filesystem::absolute(target.database, error);
-  if (!error) target.database = absolute.lexically_normal().string();
+  target.database = AbsolutePath(target.database);
   return target;
 }
 
@@ -92,28 +143,33 @@ StatusOr<ServiceConnection> Connect(const Target& target, Purpose purpose) {
     return Error(StatusCode::kNotFound, "there is no database " + target.database,
                  {"NO_DATABASE", target.database, "`jizi run` and `jizi serve` make one"});
   }
-  auto lock = OwnerLock::Take(target.database, kBriefly);
-  if (!lock.ok()) {
-    if (DetailOf(lock.status()).code == "FILE_OWNED") return ToOwner(target.database, purpose);
-    // A folder that cannot be written is no reason not to read.
-    if (purpose == Purpose::kRead) return ReadOnly(target.database, "");
-    return lock.status();
-  }
-  RemoveSocketFolder((*lock)->former().address);
-  ServiceConnection connection;
-  connection.lock = *std::move(lock);
-  auto local = LocalService::Start(target.database, LocalService::Access::kReadWrite);
-  if (!local.ok()) {
-    if (purpose == Purpose::kRead && local.status().code() == StatusCode::kFailedPrecondition) {
-      return ReadOnly(target.database, "");
+  const std::string& database = target.database;
+  const auto begin = std::chrono::steady_clock::now();
+  auto silent_since = begin;
+  Owner owner;
+  while (true) {
+    auto lock = OwnerLock::Take(database, kBriefly);
+    if (lock.ok()) return AsOwner(database, purpose, *std::move(lock));
+    if (DetailOf(lock.status()).code != "FILE_OWNED") {
+      // A folder that cannot be written is no reason not to read.
+      if (purpose != Purpose::kChange) return ReadOnly(database, "");
+      return lock.status();
     }
-    return local.status();
+    const int before = owner.pid;
+    owner = ReadOwner(database, std::chrono::milliseconds(0));
+    // Commands that take their turns: the queue moves, so we wait for ours.
+    if (owner.pid != before && std::chrono::steady_clock::now() - begin < kQueued) {
+      silent_since = std::chrono::steady_clock::now();
+    }
+    if (!owner.address.empty()) {
+      auto connection = ToOwner(owner, kOwnerSilent);
+      if (connection.ok() || !Silent(connection.status())) return connection;
+    }
+    if (std::chrono::steady_clock::now() - silent_since >= kOwnerSilent) break;
   }
-  connection.local = *std::move(local);
-  if (Status status = connection.lock->Announce(connection.local->address()); !status.ok())
-    return status;
-  connection.client = TRY(Client::Connect({connection.local->address(), "", ""}));
-  return connection;
+  const Status silent = OwnerSilent(database, owner);
+  if (purpose == Purpose::kChange) return silent;
+  return ReadOnly(database, std::string(silent.message()) + "; this is what the file says");
 }
 
 }  // namespace jizi::tuner

@@ -22,8 +22,9 @@ struct Target {
   std::string ca_file;
 };
 
-// Reads may fall back to a connection that only reads.
-enum class Purpose { kRead, kChange };
+// Reads may fall back to a connection that only reads; following an unowned file is one from the
+// start, so that `run` can have the file meanwhile.
+enum class Purpose { kRead, kFollow, kChange };
 
 // Members in the order of their making: the client goes before the service, the service before the
 // lock.
@@ -35,11 +36,12 @@ struct ServiceConnection {
                      // its owner.
 };
 
+// With absolute paths: programs get the same, in folders of their own.
 ClientOptions ServerClient(const Target& target);
 StatusOr<ServiceConnection> Connect(const Target& target, Purpose purpose);
 
 // Makes database absolute; where neither is given, `STUDY.db` in this folder, as `jizi run
-// STUDY.yaml` makes it.
+// STUDY.yaml` makes it, else the only database of this folder.
 StatusOr<Target> Resolved(Target target, const std::string& study);
 
 // Does something answer there within the deadline?

@@ -11,7 +11,7 @@ enum ExitCode : int {
   kExitUsage = 2,          // The command line, the sweep file, or a value is wrong.
   kExitUnreachable = 3,    // No service there, or the owner of the file is silent.
   kExitRefused = 4,        // It exists already, or not; or its state forbids it.
-  kExitDatabase = 5,       // The database cannot be read or written any more.
+  kExitDatabase = 5,       // The database is damaged, full, locked, or cannot be written.
   kExitInterrupted = 130,  // Ctrl-C.
   kExitTerminated = 143,   // SIGTERM or SIGHUP.
 };
@@ -24,6 +24,9 @@ inline ExitCode ExitCodeFor(const Status& status) {
     case StatusCode::kOutOfRange:
       return kExitUsage;
     case StatusCode::kUnavailable:
+      // The service is there, its disk is not: full, locked by another program, out of memory.
+      if (DetailOf(status).code.rfind("STORE_", 0) == 0) return kExitDatabase;
+      return kExitUnreachable;
     case StatusCode::kDeadlineExceeded:
       return kExitUnreachable;
     case StatusCode::kDataLoss:

@@ -44,18 +44,22 @@ void Fatal(const Status& status) {
 }  // namespace
 
 StatusOr<std::unique_ptr<LocalService>> LocalService::Start(const std::string& database,
-                                                            Access access) {
-  SqliteOptions options;
-  options.path = database;
-  options.read_only = access == Access::kReadOnly;
-  std::unique_ptr<Store> store = TRY(OpenSqliteStore(options));
+                                                            Options options) {
+  SqliteOptions store_options;
+  store_options.path = database;
+  store_options.read_only = options.access == Access::kReadOnly;
+  std::unique_ptr<Store> store = TRY(OpenSqliteStore(store_options));
   auto service = std::unique_ptr<LocalService>(new LocalService());
   EngineOptions engine_options;
   engine_options.on_fatal = Fatal;
+  engine_options.read_only = store_options.read_only;
+  engine_options.on_error = std::move(options.on_error);
   service->engine_ = TRY(Engine::Start(std::move(store), engine_options));
   service->folder_ = TRY(MakeSocketFolder());
   ServerOptions server_options;
   server_options.listen = "unix:" + service->folder_ + "/" + kSocket;
+  server_options.log = options.log;
+  server_options.log_file = options.log_file;
   service->server_ = TRY(Server::Start(*service->engine_, server_options));
   service->address_ = service->server_->address();
   return service;

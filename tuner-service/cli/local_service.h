@@ -4,6 +4,7 @@
 // 3); the supervisor then ends the trials. Fails: what the store, the engine and the server say.
 // Threads: from one thread.
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,9 +19,18 @@ namespace jizi::tuner {
 class LocalService {
  public:
   enum class Access { kReadWrite, kReadOnly };
+  struct Options {
+    Access access = Access::kReadWrite;
+    CallLog log = CallLog::kOff;  // Of the private socket; a live view may own the terminal.
+    std::string log_file;
+    // A scheduler failed where no call waits for it, or a study cannot be read; on the engine's
+    // thread, or within Start.
+    std::function<void(const Status&)> on_error = nullptr;
+  };
 
   // The lock stays with the caller.
-  static StatusOr<std::unique_ptr<LocalService>> Start(const std::string& database, Access access);
+  static StatusOr<std::unique_ptr<LocalService>> Start(const std::string& database,
+                                                       Options options);
   ~LocalService();  // Shutdown, and the socket's folder is removed.
   LocalService(const LocalService&) = delete;
   LocalService& operator=(const LocalService&) = delete;

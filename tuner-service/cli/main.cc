@@ -1,6 +1,8 @@
 // main.cc - the command line of `jizi`: what it takes, its help, and which command gets it. CLI11
 // is called here alone.
 
+#include <fcntl.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -17,18 +19,20 @@ constexpr char kFooter[] = R"(Examples:
   jizi run sweep.yaml --resume                go on after Ctrl-C, a crash, or with a raised run_cap
   jizi best sweep                             the best trial so far, also while it runs
   jizi trials sweep --sort val_accuracy --top 5
-  jizi serve --db team.db                     a server; then on any host:
-  jizi worker --server HOST:8470 sweep.yaml
+  jizi serve --db team.db --listen 0.0.0.0:8470 --tls-cert c.pem --tls-key k.pem
+                                              a server; then on any host that has the token and the certificate:
+  JIZI_TOKEN_FILE=team.db.token JIZI_CA_FILE=c.pem jizi worker --server HOST:8470 sweep.yaml
 
-STUDY is the study's name: `name:` in the sweep file, else the file's stem. Without --db and --server, STUDY.db in this folder is used.
+STUDY is the study's name: `name:` in the sweep file, else the file's stem. Without --db and --server, STUDY.db in this folder is used,
+else the only *.db there (`run` names the database after the sweep file).
 
 Exit codes: 0 done; 1 ended without a result; 2 wrong command line, sweep file or value; 3 no service, or the file's owner is silent;
-4 refused (exists, does not exist, or its state forbids it); 5 the database is damaged or lost; 130 Ctrl-C; 143 SIGTERM.)";
+4 refused (exists, does not exist, or its state forbids it); 5 the database is damaged, locked, full or lost; 130 Ctrl-C; 143 SIGTERM.)";
 
 // The command line's own state: options fill it, the chosen command reads it.
 struct Line {
   RunOptions run;
-  ServeOptions serve{"jizi.db", "127.0.0.1:8470", "", "", false};
+  ServeOptions serve{"jizi.db", "127.0.0.1:8470", "", "", false, ""};
   CheckOptions check;
   QueryOptions query;
   TrialsOptions trials;
@@ -46,9 +50,13 @@ void AddServer(CLI::App& command, Target& target) {
                      "PEM that its TLS certificate is checked with (else JIZI_CA_FILE)");
 }
 
+enum class About { kStudy, kAll };
+
 CLI::App* AddQuery(CLI::App& app, Line& line, const std::string& name, const std::string& about,
-                   bool study = true) {
+                   const std::string& examples, About what = About::kStudy) {
+  const bool study = what == About::kStudy;
   CLI::App* command = app.add_subcommand(name, about);
+  command->footer("Examples:\n" + examples);
   if (study) command->add_option("STUDY", line.query.study, "The study's name")->required();
   auto* database =
       command->add_option("--db", line.query.target.database,
@@ -110,15 +118,19 @@ void AddServe(CLI::App& app, Line& line) {
   serve->add_option("--tls-key", line.serve.key_file, "PEM private key");
   serve->add_flag("--insecure", line.serve.insecure,
                   "Allow other hosts without TLS: the token travels in the clear");
+  serve->add_option("--log", line.serve.log_file,
+                    "Append a line for each call to this file (else failures go to stderr)");
   serve->footer(
-      "Examples:\n  jizi serve --db team.db\n  jizi serve --db team.db --listen 0.0.0.0:8470 "
+      "Examples:\n  jizi serve --db team.db --log team.log\n  jizi serve --db team.db --listen "
+      "0.0.0.0:8470 "
       "--tls-cert c.pem --tls-key k.pem\n"
       "Over TCP every call needs the token of FILE.token, which is made on the first start.");
 }
 
 void AddQueries(CLI::App& app, Line& line) {
-  AddQuery(app, line, "studies", "List studies", false);
-  CLI::App* trials = AddQuery(app, line, "trials", "List a study's trials");
+  AddQuery(app, line, "studies", "List studies", "  jizi studies --db team.db", About::kAll);
+  CLI::App* trials = AddQuery(app, line, "trials", "List a study's trials",
+                              "  jizi trials sweep --sort val_accuracy --top 5 --state completed");
   trials->add_option("--sort", line.trials.sort,
                      "By a metric's last value, the best first (\"objective\": the study's)");
   trials->add_option("--top", line.trials.top, "Only the first K")->check(CLI::PositiveNumber);
@@ -126,31 +138,36 @@ void AddQueries(CLI::App& app, Line& line) {
       ->add_option("--state", line.trials.states,
                    "Only these: queued, running, paused, completed, stopped, infeasible, failed")
       ->delimiter(',');
-  trials->footer("Example:\n  jizi trials sweep --sort val_accuracy --top 5 --state completed");
-  CLI::App* show = AddQuery(app, line, "show", "Everything about one trial");
+  CLI::App* show = AddQuery(app, line, "show", "Everything about one trial",
+                            "  jizi show sweep 7\n  jizi show sweep 7 --json");
   show->add_option("TRIAL", line.trial, "The trial's number")->required();
-  AddQuery(app, line, "best", "The best trial and its parameters");
-  AddQuery(app, line, "watch", "Follow a study until it ends");
-  CLI::App* exported = AddQuery(app, line, "export", "All trials, for other programs");
+  AddQuery(app, line, "best", "The best trial and its parameters",
+           "  jizi best sweep\n  jizi best sweep --json");
+  AddQuery(app, line, "watch", "Follow a study until it ends",
+           "  jizi watch sweep\n  jizi watch sweep --server 10.0.0.5:8470 --token-file t.token");
+  CLI::App* exported = AddQuery(app, line, "export", "All trials, for other programs",
+                                "  jizi export sweep --format csv > trials.csv");
   exported
       ->add_option("--format", line.format,
                    "csv (a row a trial) or json (an array, with every measurement)")
       ->check(CLI::IsMember({"csv", "json"}))
       ->capture_default_str();
-  exported->footer("Example:\n  jizi export sweep --format csv > trials.csv");
 }
 
 void AddChanges(CLI::App& app, Line& line) {
   CLI::App* enqueue = AddQuery(app, line, "enqueue",
-                               "Add a trial with parameters of your choice; it runs before others");
+                               "Add a trial with parameters of your choice; it runs before others",
+                               "  jizi enqueue sweep lr=0.1 batch_size=512 optimizer=sgd");
   enqueue->add_option("NAME=VALUE", line.assignments, "Every parameter but constants")->required();
-  enqueue->footer("Example:\n  jizi enqueue sweep lr=0.1 batch_size=512 optimizer=sgd");
-  CLI::App* retry = AddQuery(app, line, "retry", "Queue failed trials again");
+  CLI::App* retry = AddQuery(app, line, "retry", "Queue failed trials again",
+                             "  jizi retry sweep        every failed one\n  jizi retry sweep 3 5");
   retry->add_option("TRIAL", line.retry, "Which (else all that failed)");
-  AddQuery(app, line, "pause", "Hand out no new trials; running ones go on");
-  AddQuery(app, line, "resume", "Hand out trials again");
-  AddQuery(app, line, "stop", "Tell running trials to stop, and start no more");
-  AddQuery(app, line, "delete", "Delete a study from its database");
+  AddQuery(app, line, "pause", "Hand out no new trials; running ones go on", "  jizi pause sweep");
+  AddQuery(app, line, "resume", "Hand out trials again", "  jizi resume sweep");
+  AddQuery(app, line, "stop", "Tell running trials to stop, and start no more",
+           "  jizi stop sweep --db team.db");
+  AddQuery(app, line, "delete", "Delete a study from its database",
+           "  jizi delete sweep --db team.db");
 }
 
 ExitCode Dispatch(const std::string& name, Line& line) {
@@ -201,6 +218,7 @@ int Main(int argc, char** argv) {
   CLI::App* check =
       app.add_subcommand("check", "Judge a sweep file; print its space and three sample trials");
   check->add_option("SWEEP", line.check.sweep_file, "The sweep file (YAML)")->required();
+  check->footer("Examples:\n  jizi check sweep.yaml\n  jizi check sweep.yaml --json");
   check->add_flag("--json", line.check.json,
                   "The resolved study, then the samples, one JSON object a line");
   AddServe(app, line);
@@ -227,8 +245,18 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
+
+// With stdout closed (`jizi run s.yaml >&-`) the first file that is opened would become it, and
+// would get every line that is printed.
+static void OpenStandardFiles() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd) return;
+  }
+}
+
 }  // namespace jizi::tuner
 
 int main(int argc, char** argv) {
+  jizi::tuner::OpenStandardFiles();
   return jizi::tuner::Main(argc, argv);
 }

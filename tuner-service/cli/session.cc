@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/mutex.h"
 #include "tuner-service/cli/connect.h"
 #include "tuner-service/cli/requests.h"
 #include "tuner-service/cli/show.h"
@@ -26,49 +25,71 @@ WallTime Now() {
   return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
 }
 
-// What the worker says, from any of its threads, until the view prints it.
-class NoteBox {
- public:
-  void Add(const std::string& note) EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    if (notes_.size() < kMost) notes_.push_back(note);
-  }
-  std::vector<std::string> Take() EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    return std::exchange(notes_, {});
-  }
+// One that takes part changes nothing of a study: not its budget, nor that somebody paused it.
+StatusOr<v1::Study> Join(Client& client, const Sweep& sweep) {
+  v1::Study study = TRY(GetStudy(client, sweep.study.name));
+  const StudySpec there = TRY(FromWire(study.spec()));
+  StudySpec ours = TRY(FromWire(ToWire(sweep.study)));  // As the wire brings it, for comparison.
+  std::vector<std::string> differences;
+  const auto compare = [&](bool same, const char* what) {
+    if (!same) differences.emplace_back(what);
+  };
+  compare(ours.space == there.space, "parameters");
+  compare(ours.metrics == there.metrics, "metric");
+  compare(ours.method == there.method, "method");
+  compare(ours.settings_json == there.settings_json, "the scheduler's settings");
+  compare(ours.seed == there.seed, "seed");
+  compare(ours.objective == there.objective, "objective");
+  if (differences.empty()) return study;
+  return Error(
+      StatusCode::kFailedPrecondition,
+      "study '" + Shown(sweep.study.name) + "' exists and differs: " + Joined(differences, ", "),
+      {"STUDY_DIFFERS", sweep.study.name, "give every worker the same sweep file"});
+}
 
- private:
-  static constexpr size_t kMost = 1000;
-  Mutex mutex_;
-  std::vector<std::string> notes_ GUARDED_BY(mutex_);
-};
-
-StatusOr<v1::Study> CreateStudy(Client& client, const Sweep& sweep, bool resume) {
+StatusOr<v1::Study> Create(Client& client, const Sweep& sweep, const SessionOptions& options) {
   v1::CreateStudyRequest request;
   *request.mutable_spec() = ToWire(sweep.study);
   request.set_request_id(RandomHex(16));
-  request.set_resume(resume);
-  auto response = TRY(client.Call(&v1::TuneService::Stub::CreateStudy, request, kCommandDeadline));
+  request.set_resume(options.resume && !options.join);
+  auto response = client.Call(&v1::TuneService::Stub::CreateStudy, request, kCommandDeadline);
+  if (response.ok()) return std::move(*response->mutable_study());
+  if (options.join && DetailOf(response.status()).code == "STUDY_EXISTS")
+    return Join(client, sweep);
+  return response.status();
+}
+
+StatusOr<v1::Study> CreateStudy(Client& client, const Sweep& sweep, const SessionOptions& options,
+                                NoteBox& notes) {
+  v1::Study study = TRY(Create(client, sweep, options));
   // The request ids are fixed, so that a run that was killed in between enqueues them once.
   for (size_t i = 0; i < sweep.first_trials.size(); ++i) {
-    if (response.study().state() != v1::STUDY_STATE_ACTIVE) break;
+    if (study.state() != v1::STUDY_STATE_ACTIVE) break;
     v1::EnqueueTrialRequest enqueue;
     enqueue.set_study(sweep.study.name);
     enqueue.set_request_id("jizi-defaults-" + std::to_string(i));
     for (const auto& [name, value] : sweep.first_trials[i])
       (*enqueue.mutable_params())[name] = ToWire(value);
-    TRY(client.Call(&v1::TuneService::Stub::EnqueueTrial, enqueue, kCommandDeadline));
+    const auto queued =
+        client.Call(&v1::TuneService::Stub::EnqueueTrial, enqueue, kCommandDeadline);
+    if (DetailOf(queued.status()).code == "REQUEST_ID_REUSED") {
+      notes.Add("jizi: defaults were tried when the study was made; the new ones are not: " +
+                std::string("`jizi enqueue` adds a trial"));
+      break;
+    }
+    TRY(queued);
   }
-  return std::move(*response.mutable_study());
+  return study;
 }
 
 class Session {
  public:
-  Session(const Sweep& sweep, const SessionOptions& options, Client& client, Signals& signals)
+  Session(const Sweep& sweep, const SessionOptions& options, Client& client, NoteBox& notes,
+          Signals& signals)
       : sweep_(sweep),
         options_(options),
         client_(client),
+        notes_(notes),
         signals_(signals),
         view_(terminal_.interactive() ? LiveView::Lines::kEnds : LiveView::Lines::kProgress,
               terminal_.colours()) {}
@@ -183,9 +204,8 @@ class Session {
     if (!over) {
       text += "to go on: " + options_.how_to_go_on + "\n";
     } else if (study.counts().failed() > 0) {
-      text += "to try the failed ones again: jizi retry " + sweep_.study.name +
-              (options_.database.empty() ? "" : " --db " + options_.database) + ", then " +
-              options_.how_to_go_on + "\n";
+      text += "to try the failed ones again: jizi retry " + ForShell(sweep_.study.name) +
+              options_.target_words + ", then " + options_.how_to_go_on + "\n";
     }
     options_.json ? PrintError(text) : Print(text);
     if (signal_) return *signal_ == SIGINT ? kExitInterrupted : kExitTerminated;
@@ -196,10 +216,10 @@ class Session {
   const Sweep& sweep_;
   const SessionOptions& options_;
   Client& client_;
+  NoteBox& notes_;
   Signals& signals_;
   Terminal terminal_;
   LiveView view_;
-  NoteBox notes_;
   std::optional<int> signal_;  // The first one.
   bool stopping_ = false;
   bool away_ = false;
@@ -208,11 +228,11 @@ class Session {
 
 }  // namespace
 
-StatusOr<ExitCode> RunSession(const Sweep& sweep, const SessionOptions& options,
+StatusOr<ExitCode> RunSession(const Sweep& sweep, const SessionOptions& options, NoteBox& notes,
                               Supervisor& supervisor, Signals& signals) {
   const std::unique_ptr<Client> client = TRY(Client::Connect(options.service));
-  TRY(CreateStudy(*client, sweep, options.resume));
-  return Session(sweep, options, *client, signals).Run(supervisor);
+  TRY(CreateStudy(*client, sweep, options, notes));
+  return Session(sweep, options, *client, notes, signals).Run(supervisor);
 }
 
 }  // namespace jizi::tuner

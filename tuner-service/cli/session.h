@@ -7,6 +7,7 @@
 
 #include "proto/client.h"
 #include "tuner-service/cli/commands.h"
+#include "tuner-service/cli/note_box.h"
 #include "tuner-service/cli/signals.h"
 #include "tuner-service/cli/sweep_file.h"
 #include "tuner-service/workers/supervisor.h"
@@ -19,7 +20,9 @@ struct SessionOptions {
   std::string trials_folder;  // Absolute.
   std::string how_to_go_on;   // The command for it, said at the end.
   std::string database;       // Said at the end; empty on a server.
+  std::string target_words;   // " --db x.db": for other commands on the same study.
   bool resume = false;        // Creates or continues.
+  bool join = false;          // Creates, or takes part in what is there, as it is.
   bool json = false;
   int slots = 1;
   std::optional<std::chrono::duration<double>> timeout;
@@ -27,7 +30,7 @@ struct SessionOptions {
 
 // Fails: what the service says to the study; Unavailable if it stays away. An ended study is a
 // code, not an error.
-StatusOr<ExitCode> RunSession(const Sweep& sweep, const SessionOptions& options,
+StatusOr<ExitCode> RunSession(const Sweep& sweep, const SessionOptions& options, NoteBox& notes,
                               Supervisor& supervisor, Signals& signals);
 
 }  // namespace jizi::tuner

@@ -56,7 +56,8 @@ std::string Metrics(const v1::Measurement& measurement) {
   std::sort(sorted.begin(), sorted.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> parts;
-  for (const auto& [name, value] : sorted) parts.push_back(name + "=" + ShowNumber(value));
+  for (const auto& [name, value] : sorted)
+    parts.push_back(Fit(name, 100) + "=" + ShowNumber(value));
   return Joined(parts, "  ");
 }
 
@@ -141,12 +142,14 @@ std::string ShowParams(const v1::StudySpec& spec, const v1::Trial& trial) {
     if (found == trial.params().end() || parameter.has_constant()) continue;
     parts.push_back(parameter.name() + "=" + ShowValue(found->second));
   }
-  return Joined(parts, " ");
+  return Fit(Joined(parts, " "), 10'000);  // What others named may hold escape sequences.
 }
 
 std::string ShowObjective(const v1::StudySpec& spec, const v1::Trial& trial) {
   const std::string number = ObjectiveNumber(spec, trial);
-  return number.empty() || spec.metrics_size() == 0 ? "" : spec.metrics(0).name() + " " + number;
+  return number.empty() || spec.metrics_size() == 0
+             ? ""
+             : Fit(spec.metrics(0).name(), 100) + " " + number;
 }
 
 std::string StudiesTable(const std::vector<v1::Study>& studies, size_t width) {
@@ -225,7 +228,7 @@ std::string TrialInFull(const v1::StudySpec& spec, const v1::Trial& trial, size_
   AddLine(text, "took", Duration(trial));
   for (const auto& [name, value] :
        std::map<std::string, std::string>(trial.tags().begin(), trial.tags().end())) {
-    AddLine(text, "tag", name + "=" + value);
+    AddLine(text, "tag", Fit(name + "=" + value, 500));
   }
   for (const auto& [name, value] :
        std::map<std::string, std::string>(trial.attributes().begin(), trial.attributes().end())) {

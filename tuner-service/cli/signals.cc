@@ -6,7 +6,12 @@ namespace jizi::tuner {
 
 Signals::Signals() {
   sigemptyset(&set_);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    // Linux keeps a blocked signal for sigtimedwait even if it is ignored.
+    struct sigaction action{};
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
+    sigaddset(&set_, number);
+  }
   pthread_sigmask(SIG_BLOCK, &set_, &before_);
 }
 

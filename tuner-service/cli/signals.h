@@ -1,5 +1,6 @@
 #pragma once
-// signals.h - SIGINT, SIGTERM and SIGHUP as something to ask for, not as handlers.
+// signals.h - SIGINT, SIGTERM and SIGHUP as something to ask for, not as handlers. One that is
+// ignored when the program starts (nohup, a script's background job) stays ignored.
 // They are blocked in the thread that makes the object and in all that it starts afterwards, the
 // supervisor's reader thread included: make it first of all. The supervisor ignores them, and
 // unblocks them for the programs that it starts.

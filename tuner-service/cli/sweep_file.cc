@@ -178,6 +178,8 @@ void ReadCommand(const YamlNode& root, SweepReader& reader) {
   const YamlNode* program = root.Find("program");
   if (program != nullptr) launch.program = reader.Text(*program, "program").value_or("");
   const YamlNode* command = root.Find("command");
+  reader.sweep.program_line = program != nullptr ? program->line : root.line;
+  reader.sweep.command_line = command != nullptr ? command->line : reader.sweep.program_line;
   if (command == nullptr) {
     if (program == nullptr) {
       reader.faults.Add(root.line, "there is nothing to run: `program` is missing",

@@ -26,6 +26,8 @@ struct Sweep {
   std::chrono::duration<double> lease{60};  // `jizi: {lease: 60s}`: of an attempt that is silent.
   std::vector<Params> first_trials;  // `jizi: {defaults: ...}`: enqueued when the study is created.
   std::vector<SweepNote> notes;
+  int command_line = 1;  // Of `command`, or of `program` where that is all there is.
+  int program_line = 1;
 };
 
 StatusOr<Sweep> ReadSweepFile(const std::string& path);

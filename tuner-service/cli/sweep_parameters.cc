@@ -5,92 +5,21 @@
 #include <cmath>
 #include <limits>
 
+#include "tuner-service/cli/sweep_distribution.h"
 #include "tuner-service/cli/sweep_reader.h"
 #include "tuner-service/cli/text.h"
 
 namespace jizi::tuner {
 namespace {
 
-enum class Shape { kUniform, kNormal, kBeta, kConstant, kCategorical };
-enum class Bounds { kValues, kExponents };  // What min and max are.
-enum class Step { kNone, kQuantum, kInteger };
-
-struct Distribution {
-  const char* name;
-  Shape shape;
-  Scale scale = Scale::kLinear;
-  Bounds bounds = Bounds::kValues;
-  Step step = Step::kNone;
-  bool log_normal = false;
-  bool weighted = false;
-};
-
-constexpr Distribution kDistributions[] = {
-    {"uniform", Shape::kUniform},
-    {"int_uniform", Shape::kUniform, Scale::kLinear, Bounds::kValues, Step::kInteger},
-    {"q_uniform", Shape::kUniform, Scale::kLinear, Bounds::kValues, Step::kQuantum},
-    {"log_uniform", Shape::kUniform, Scale::kLog, Bounds::kExponents},
-    {"log_uniform_values", Shape::kUniform, Scale::kLog},
-    {"q_log_uniform", Shape::kUniform, Scale::kLog, Bounds::kExponents, Step::kQuantum},
-    {"q_log_uniform_values", Shape::kUniform, Scale::kLog, Bounds::kValues, Step::kQuantum},
-    {"inv_log_uniform", Shape::kUniform, Scale::kInverseLog, Bounds::kExponents},
-    {"inv_log_uniform_values", Shape::kUniform, Scale::kInverseLog},
-    {"normal", Shape::kNormal},
-    {"q_normal", Shape::kNormal, Scale::kLinear, Bounds::kValues, Step::kQuantum},
-    {"log_normal", Shape::kNormal, Scale::kLinear, Bounds::kValues, Step::kNone, true},
-    {"q_log_normal", Shape::kNormal, Scale::kLinear, Bounds::kValues, Step::kQuantum, true},
-    {"beta", Shape::kBeta},
-    {"q_beta", Shape::kBeta, Scale::kLinear, Bounds::kValues, Step::kQuantum},
-    {"constant", Shape::kConstant},
-    {"categorical", Shape::kCategorical},
-    {"categorical_w_probabilities", Shape::kCategorical, Scale::kLinear, Bounds::kValues,
-     Step::kNone, false, true},
-};
-
-const std::vector<std::string> kKeys = {"distribution",  "min",       "max", "q",     "mu",
-                                        "sigma",         "a",         "b",   "value", "values",
-                                        "probabilities", "parameters"};
-
-std::vector<std::string> DistributionNames() {
-  std::vector<std::string> names;
-  for (const Distribution& distribution : kDistributions) names.emplace_back(distribution.name);
-  return names;
-}
-
-const Distribution* FindDistribution(const std::string& name) {
-  for (const Distribution& distribution : kDistributions) {
-    if (name == distribution.name) return &distribution;
-  }
-  return nullptr;
-}
-
 bool WrittenAsInteger(const YamlNode& node) {
   const auto scalar = ScalarOf(node);
   return scalar.ok() && std::holds_alternative<int64_t>(*scalar);
 }
 
-std::vector<std::string> KeysOf(const Distribution& distribution) {
-  std::vector<std::string> keys = {"distribution"};
-  switch (distribution.shape) {
-    case Shape::kUniform:
-      keys.insert(keys.end(), {"min", "max"});
-      break;
-    case Shape::kNormal:
-      keys.insert(keys.end(), {"mu", "sigma"});
-      break;
-    case Shape::kBeta:
-      keys.insert(keys.end(), {"a", "b"});
-      break;
-    case Shape::kConstant:
-      keys.emplace_back("value");
-      break;
-    case Shape::kCategorical:
-      keys.emplace_back("values");
-      if (distribution.weighted) keys.emplace_back("probabilities");
-      break;
-  }
-  if (distribution.step == Step::kQuantum) keys.emplace_back("q");
-  return keys;
+bool IsParameterKey(const std::string& key) {
+  const std::vector<std::string>& keys = ParameterKeys();
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
 // One parameter. Every fault carries the parameter's name.
@@ -106,8 +35,7 @@ class ParameterReader {
     bool fits = true;
     for (const auto& [key, value] : node_.entries) {
       if (std::find(keys.begin(), keys.end(), key.text) != keys.end()) continue;
-      if (std::find(kKeys.begin(), kKeys.end(), key.text) == kKeys.end())
-        continue;  // Said by OnlyKeys.
+      if (!IsParameterKey(key.text)) continue;  // Said by OnlyKeys.
       Fault(key.line,
             "`" + key.text + "` has no meaning with the distribution " + distribution->name,
             key.text == "q" ? std::string("use q_") + distribution->name + ", or take `q` out"
@@ -174,7 +102,7 @@ class ParameterReader {
 
   bool HasUnknownKey() const {
     for (const auto& [key, value] : node_.entries) {
-      if (std::find(kKeys.begin(), kKeys.end(), key.text) == kKeys.end()) return true;
+      if (!IsParameterKey(key.text)) return true;
     }
     return false;
   }
@@ -437,7 +365,7 @@ void ReadGroup(const YamlNode& group, const std::string& prefix, SweepReader& re
       continue;
     }
     reader.parameter_lines[name] = key.line;
-    reader.OnlyKeys(node, Shown(name), kKeys);
+    reader.OnlyKeys(node, Shown(name), ParameterKeys());
     YamlNode at_key = node;
     at_key.line = key.line;
     auto domain = ParameterReader(reader, Shown(name), at_key).Read();

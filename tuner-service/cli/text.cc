@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "schedulers/model/text.h"
+
 namespace jizi::tuner {
 namespace {
 
@@ -161,12 +163,7 @@ std::optional<std::string> NearestName(const std::string& name,
 }
 
 std::string MendForName(const std::string& name, const std::vector<std::string>& names) {
-  if (const auto nearest = NearestName(name, names, 3)) {
-    // Three edits of a three-letter word are any word.
-    if (EditDistance(name, *nearest) < std::max(nearest->size(), name.size())) {
-      return "did you mean `" + *nearest + "`?";
-    }
-  }
+  if (const auto nearest = Nearest(name, names)) return "did you mean `" + *nearest + "`?";
   return "known here: " + Joined(names, ", ");
 }
 
@@ -233,6 +230,15 @@ std::string ShowNumber(double value) {
   char text[64];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;
+}
+
+std::string ForShell(const std::string& word) {
+  static constexpr char kPlain[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 std::string Joined(const std::vector<std::string>& parts, const std::string& between) {

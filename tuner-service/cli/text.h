@@ -37,7 +37,8 @@ size_t EditDistance(const std::string& a, const std::string& b);
 std::optional<std::string> NearestName(const std::string& name,
                                        const std::vector<std::string>& names, size_t edits);
 
-// "did you mean `x`?" if one is near, else "one of a, b, c".
+// "did you mean `x`?" if one is near (schedulers/model/text.h, Nearest), else "known here: a, b,
+// c".
 std::string MendForName(const std::string& name, const std::vector<std::string>& names);
 
 // "90", "90s", "15m", "1h30m", "2d". Fails: InvalidArgument for anything else, and for what is not
@@ -46,6 +47,9 @@ StatusOr<Seconds> ParseDuration(const std::string& text);
 
 std::string ShowDuration(Seconds duration);  // "0.9s", "42s", "3m 05s", "2h 07m", "3d 04h".
 std::string ShowNumber(double value);        // At most 6 digits: "0.9134", "1.2e-05", "NaN".
+
+// One word of a shell's command line, quoted where it must be.
+std::string ForShell(const std::string& word);
 
 std::string Joined(const std::vector<std::string>& parts, const std::string& between);
 

@@ -6,6 +6,8 @@ namespace jizi::tuner {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{500};
+constexpr size_t kMostArrived = 1000;
+constexpr std::chrono::seconds kFullLook{1};
 constexpr std::chrono::hours kStream{
     24};  // Every wait has an end; then the stream is opened again.
 
@@ -28,6 +30,7 @@ StudyWatcher::~StudyWatcher() {
 
 std::vector<v1::WatchStudyResponse> StudyWatcher::Take() {
   const MutexLock lock(mutex_);
+  changed_.NotifyAll();
   return std::exchange(arrived_, {});
 }
 
@@ -69,10 +72,14 @@ bool StudyWatcher::Stream(int64_t& position) {
   const auto reader = client_.stub().WatchStudy(&context, request);
   v1::WatchStudyResponse response;
   while (reader->Read(&response)) {
-    position = response.log_position();
+    // A place inside a snapshot is none to go on from: the rest of it would never come.
+    if (!response.more()) position = response.log_position();
     const MutexLock lock(mutex_);
     away_ = false;
     arrived_.push_back(std::move(response));
+    while (!stopped_ && arrived_.size() >= kMostArrived) {
+      changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kFullLook);
+    }
   }
   const grpc::Status finished = reader->Finish();
   const Status status = Client::Check(context, finished);
@@ -80,10 +87,7 @@ bool StudyWatcher::Stream(int64_t& position) {
   context_ = nullptr;
   if (stopped_) return false;
   // A stream that ends for another reason than the service's absence will end again.
-  const bool again = status.ok() || status.code() == StatusCode::kUnavailable ||
-                     status.code() == StatusCode::kDeadlineExceeded ||
-                     status.code() == StatusCode::kResourceExhausted ||
-                     status.code() == StatusCode::kCancelled;
+  const bool again = status.ok() || IsAway(status) || status.code() == StatusCode::kCancelled;
   away_ = again && !status.ok();
   if (!again) ended_ = status;
   return again;

@@ -1,6 +1,7 @@
 #pragma once
 // watcher.h - WatchStudy on a thread of its own; what came is taken from another.
-// When the service goes away it is asked again until Stop; a missed stretch arrives as a snapshot.
+// When the service goes away it is asked again until the destructor; a missed stretch arrives as a
+// snapshot. Bound: above 1,000 messages that nobody takes, no more are read from the stream.
 // Threads: one of its own; Take from any.
 
 #include <grpcpp/client_context.h>

@@ -1,0 +1,64 @@
+#include "tuner-service/cli/take_over.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "proto/client.h"
+#include "tuner-service/cli/requests.h"
+#include "tuner-service/cli/run_files.h"
+#include "tuner-service/workers/recovery.h"
+
+namespace jizi::tuner {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{20};
+constexpr std::chrono::milliseconds kRecovery{60'000};
+
+}  // namespace
+
+Status WaitForSupervisor(const std::string& database, const std::function<bool()>& stop) {
+  const std::string path = SupervisorLockOf(database);
+  const int lock = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (lock < 0 && errno == ENOENT) return absl::OkStatus();  // No `run` was ever here.
+  if (lock < 0) {
+    return Error(StatusCode::kPermissionDenied, "cannot open " + path + ": " + strerror(errno),
+                 {"SUPERVISOR_LOCK", path, "make it readable and writable for you"});
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kSupervisorWait;
+  Status status;
+  while (status.ok() && flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    if (stop()) {
+      status = Error(StatusCode::kCancelled, "stopped while waiting for the former run's programs",
+                     {"STOPPED", database, "start it again to go on"});
+    } else if (std::chrono::steady_clock::now() >= deadline) {
+      status = Error(StatusCode::kUnavailable, "the supervisor of a former run still holds " + path,
+                     {"SUPERVISOR_BUSY", path, "wait until its programs have ended, or end it"});
+    } else {
+      std::this_thread::sleep_for(kPoll);
+    }
+  }
+  close(lock);
+  return status;
+}
+
+StatusOr<int> RecoverStudies(const std::string& database, const std::string& address,
+                             const std::function<bool()>& stop) {
+  const auto client = TRY(Client::Connect({address, "", ""}));
+  const auto studies = TRY(AllStudies(*client));
+  int requeued = 0;
+  for (const v1::Study& study : studies) {
+    if (study.counts().running() == 0) continue;
+    const std::string& name = study.spec().name();
+    const Recovered recovered = TRY(RecoverRun(
+        *client, name, StudyFolder(TrialsRootOf(database), name), "run", kRecovery, stop));
+    requeued += recovered.requeued_trials;
+  }
+  return requeued;
+}
+
+}  // namespace jizi::tuner
