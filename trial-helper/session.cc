@@ -187,9 +187,18 @@ bool Session::SealNext() {
 }
 
 bool Session::MustSpool() const {
-  if (lost_ || completed_ || queued_reports_ == 0) return false;
+  if (lost_ || completed_) return false;
   const bool hangs = in_flight_ && steady_clock::now() - sent_at_ >= kHangs;
-  return away_ || hangs || queued_reports_ >= kMaxQueue;
+  if ((away_ || hangs) && HasUnsaved()) return true;
+  return queued_reports_ > 0 && (away_ || hangs || queued_reports_ >= kMaxQueue);
+}
+
+// Is there a numbered report that memory alone holds? Not asked again of an outbox that cannot be
+// written.
+bool Session::HasUnsaved() const {
+  return !outbox_broken_ && std::any_of(sealed_.begin(), sealed_.end(), [](const Sealed& sealed) {
+    return !sealed.on_disk && std::holds_alternative<v1::ReportRequest>(sealed.request);
+  });
 }
 
 // Everything measured so far goes to the outbox; checkpoints and Complete wait for the service.
@@ -236,7 +245,8 @@ SteadyTime Session::NextWake() const {
   if (lost_ || completed_) return never;
   if (MustSpool()) return steady_clock::now();
   if (in_flight_) {
-    return queued_reports_ == 0 ? never : sent_at_ + duration_cast<steady_clock::duration>(kHangs);
+    if (queued_reports_ == 0 && !HasUnsaved()) return never;
+    return sent_at_ + duration_cast<steady_clock::duration>(kHangs);
   }
   const bool to_send = !attached_ || !sealed_.empty() || !queue_.empty();
   return to_send ? retry_at_ : renewing_ ? never : RenewalDue();

@@ -94,6 +94,7 @@ class Session {
   void RunCalls();
   // The steps of Run, all on its thread.
   bool MustSpool() const REQUIRES(mutex_);
+  bool HasUnsaved() const;
   void Spool();
   void Send();
   bool SealNext();

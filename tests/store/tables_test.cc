@@ -145,12 +145,12 @@ TEST_F(TablesTest, ADeletedStudyLeavesItsTablesBitByBit) {
 TEST_F(TablesTest, IdleSaysWhetherADeletedStudyHasLeftMore) {
   const std::unique_ptr<Store> store = OpenOrFail(path_);
   EXPECT_FALSE(store->MoreToDo());
-  std::vector<LogRecord> large = testing::PlainHistory(2, "large", 300, 60);
+  std::vector<LogRecord> large = testing::PlainHistory(2, "large", 1000, 100);
   ASSERT_TRUE(store->Append(large).ok());
   const LogRecord deletion = testing::Deletion(large);
   ASSERT_TRUE(store->Append({&deletion, 1}).ok());
   store->Idle();
-  EXPECT_TRUE(store->MoreToDo());  // A slice of 50 ms does not hold 18,000 reports.
+  EXPECT_TRUE(store->MoreToDo());  // A slice of 50 ms does not hold 100,000 reports.
   for (int i = 0; i < 10'000 && store->MoreToDo(); ++i) store->Idle();
   EXPECT_EQ(Query("SELECT count(*) FROM log WHERE study = 2")[0], "0");
   EXPECT_EQ(Query("SELECT purged FROM deleted WHERE study = 2")[0], "1");
