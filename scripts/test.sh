@@ -38,7 +38,7 @@ release_build() {
   cmake --build build/release -j "$jobs" -- --quiet
 }
 release_tests() {
-  JIZI_SIM_SEEDS=${JIZI_SIM_SEEDS:-10000} JIZI_KILL_ROUNDS=${JIZI_KILL_ROUNDS:-20} tests build/release
+  JIZI_SIM_SEEDS=${JIZI_SIM_SEEDS:-10000} JIZI_KILL_ROUNDS=${JIZI_KILL_ROUNDS:-8} tests build/release
 }
 
 stage packages scripts/deps.sh --torch --lint
