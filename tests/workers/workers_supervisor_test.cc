@@ -337,7 +337,11 @@ TEST_F(Contract17Kill, NineOfTheSupervisorLeavesNothingAndIsTold) {
 // The leader has its parent-death signal; what it has left nobody ends but the next owner.
 TEST_F(Contract17Kill, NineOfBoth) {
   const Owner owner = ForkOwner();
-  kill(owner.pid, SIGSTOP);  // It must not see the end of its supervisor.
+  kill(owner.pid,
+       SIGSTOP);  // It must not see the end of its supervisor, so it has to stand still first.
+  int status = 0;
+  ASSERT_EQ(waitpid(owner.pid, &status, WUNTRACED), owner.pid);
+  ASSERT_TRUE(WIFSTOPPED(status));
   kill(owner.supervisor, SIGKILL);
   kill(owner.pid, SIGKILL);
   waitpid(owner.pid, nullptr, 0);
