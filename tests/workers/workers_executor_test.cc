@@ -25,6 +25,7 @@ class ExecutorTest : public testing::Test {
   std::unique_ptr<LocalExecutor> executor_;
   std::mutex mutex_;
   std::vector<std::string> lines_;
+  size_t enough_ = 1u << 30;  // Lines after which the listener has enough for now.
   std::optional<JobEnd> end_;
 
   void Make(LocalExecutorOptions options = {}) {
@@ -54,6 +55,7 @@ class ExecutorTest : public testing::Test {
     events.on_line = [this](std::string line) {
       const std::lock_guard lock(mutex_);
       lines_.push_back(std::move(line));
+      return lines_.size() % enough_ != 0;
     };
     events.on_end = [this](JobEnd end) {
       const std::lock_guard lock(mutex_);
@@ -98,6 +100,46 @@ TEST_F(ExecutorTest, GigabytesCostBoundedDisk) {
   EXPECT_LE(Out().size(), (64u << 10) + 200);
   EXPECT_THAT(Out(), testing::EndsWith("last\n"));
   EXPECT_THAT(Out(), HasSubstr("bytes of output dropped here"));
+}
+
+TEST_F(ExecutorTest, AListenerThatHasEnoughHoldsTheProgramAndLosesNothing) {
+  Make();
+  enough_ = 1000;
+  constexpr size_t kLines = 200'000;
+  auto job = Start("seq -f 'jizi a=%.0f' " + std::to_string(kLines) + "; touch printed");
+  ASSERT_TRUE(job.ok());
+  size_t told = 0;
+  const auto settled = [&] {  // Nothing more comes by itself.
+    const std::lock_guard lock(mutex_);
+    return std::exchange(told, lines_.size()) == lines_.size() && told > 0;
+  };
+  ASSERT_TRUE(Eventually(settled));
+  EXPECT_LT(told, 20'000U);  // 64 KiB of the chunk, and no more than that.
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "printed"));
+  ASSERT_TRUE(Eventually([&] {
+    (*job)->ReadOn();
+    const std::lock_guard lock(mutex_);
+    return end_.has_value();
+  }));
+  ASSERT_EQ(lines_.size(), kLines);
+  EXPECT_EQ(lines_.back(), "jizi a=200000");
+}
+
+TEST_F(ExecutorTest, AHeldProgramIsReadOnOnceItIsTold) {
+  Make();
+  enough_ = 1;
+  // It ends only after it has written more than a pipe takes.
+  auto job = Start(
+      "trap 'seq -f \"jizi b=%.0f\" 100000; exit 6' TERM; echo jizi up=1; "
+      "while :; do sleep 0.02; done");
+  ASSERT_TRUE(job.ok());
+  ASSERT_TRUE(Eventually([this] {
+    const std::lock_guard lock(mutex_);
+    return !lines_.empty();
+  }));
+  (*job)->End(60s);
+  EXPECT_EQ(Wait().exit_code, 6);
+  EXPECT_EQ(lines_.back(), "jizi b=100000");
 }
 
 TEST_F(ExecutorTest, AProgramMayCloseItsStreams) {

@@ -107,30 +107,58 @@ TEST(Contract23, OnlyLinesThatStartWithJizi) {
 TEST(Contract23, PairsOrOneJsonObject) {
   const auto pairs =
       ParsePrintedReport("jizi step=3  val_accuracy=0.91 loss=nan x=-inf total_steps=10");
-  ASSERT_TRUE(pairs.ok()) << pairs.status();
-  EXPECT_EQ(pairs->step, 3);
-  EXPECT_EQ(pairs->total_steps, 10);
-  EXPECT_EQ(pairs->measurement.metrics().at("val_accuracy"), 0.91);
-  EXPECT_TRUE(std::isnan(pairs->measurement.metrics().at("loss")));
-  EXPECT_EQ(pairs->measurement.metrics().at("x"), -INFINITY);
+  EXPECT_EQ(pairs.left_out, 0) << pairs.wrong;
+  EXPECT_EQ(pairs.step, 3);
+  EXPECT_EQ(pairs.total_steps, 10);
+  EXPECT_EQ(pairs.measurement.metrics().at("val_accuracy"), 0.91);
+  EXPECT_TRUE(std::isnan(pairs.measurement.metrics().at("loss")));
+  EXPECT_EQ(pairs.measurement.metrics().at("x"), -INFINITY);
   const auto object = ParsePrintedReport(
       R"(jizi {"step": 4, "a \"NaN": 1, "loss": NaN, "y": -Infinity, "z": "NaN"})");
-  ASSERT_TRUE(object.ok()) << object.status();
-  EXPECT_EQ(object->step, 4);
-  EXPECT_EQ(object->measurement.metrics().at("a \"NaN"), 1);
-  EXPECT_TRUE(std::isnan(object->measurement.metrics().at("loss")));
-  EXPECT_TRUE(std::isnan(object->measurement.metrics().at("z")));
-  EXPECT_EQ(object->measurement.metrics().at("y"), -INFINITY);
-  EXPECT_FALSE(ParsePrintedReport("jizi loss=0.5")->step.has_value());
+  EXPECT_EQ(object.left_out, 0) << object.wrong;
+  EXPECT_EQ(object.step, 4);
+  EXPECT_EQ(object.measurement.metrics().at("a \"NaN"), 1);
+  EXPECT_TRUE(std::isnan(object.measurement.metrics().at("loss")));
+  EXPECT_TRUE(std::isnan(object.measurement.metrics().at("z")));
+  EXPECT_EQ(object.measurement.metrics().at("y"), -INFINITY);
+  EXPECT_FALSE(ParsePrintedReport("jizi loss=0.5").step.has_value());
 }
 
 TEST(Contract23, SaysWhatIsWrong) {
-  for (const char* line : {"jizi ", "jizi loss", "jizi loss=abc", "jizi =3", "jizi step=3",
-                           "jizi step=-1 a=1", "jizi step=1.5 a=1", "jizi {", "jizi {\"a\": []}",
-                           "jizi {\"a\": 1", "jizi \xff=1", "jizi step=nan a=1"}) {
+  for (const char* line :
+       {"jizi ", "jizi loss", "jizi loss=abc", "jizi =3", "jizi step=3", "jizi step=-1 a=1",
+        "jizi step=1.5 a=1", "jizi {", "jizi {\"a\": []}", "jizi {\"a\": 1", "jizi \xff=1",
+        "jizi step=nan a=1", "jizi a\x01=1", "jizi {\"step\": \"x\", \"a\": 1}"}) {
     const auto report = ParsePrintedReport(line);
-    EXPECT_EQ(DetailOf(report.status()).code, "PRINTED_REPORT") << line;
+    EXPECT_EQ(DetailOf(report.wrong).code, "PRINTED_REPORT") << line;
+    EXPECT_EQ(report.left_out, 1) << line;
+    EXPECT_TRUE(report.measurement.metrics().empty()) << line;
   }
+}
+
+TEST(Contract23, OneBadValueCostsItselfAlone) {
+  const std::string long_name(257, 'n');
+  for (const std::string& line :
+       {std::string("jizi step=5 acc=0.8 note=hello"), "jizi step=5 acc=0.8 " + long_name + "=1",
+        std::string("jizi step=5 acc=0.8 a\0b=1", 26), std::string("jizi step=5 x\x7f=1 acc=0.8"),
+        std::string("jizi step=5 acc=0.8 total_steps=1.5"), std::string("jizi oh step=5 acc=0.8"),
+        std::string(R"(jizi {"step": 5, "acc": 0.8, "note": "hello"})"),
+        std::string(R"(jizi {"step": 5, "acc": 0.8, "a\tb": 1})"),
+        std::string(R"(jizi {"step": 5, "acc": 0.8, "a\u0000b": 1})")}) {
+    const PrintedReport report = ParsePrintedReport(line);
+    EXPECT_EQ(report.left_out, 1) << line;
+    EXPECT_EQ(DetailOf(report.wrong).code, "PRINTED_REPORT") << line;
+    EXPECT_EQ(report.measurement.step(), 5) << line;
+    ASSERT_EQ(report.measurement.metrics().size(), 1) << line;
+    EXPECT_EQ(report.measurement.metrics().at("acc"), 0.8) << line;
+  }
+  std::string many = "jizi step=1";
+  for (int i = 0; i < 1010; ++i) many += " m" + std::to_string(i) + "=1";
+  EXPECT_EQ(ParsePrintedReport(many).measurement.metrics().size(), 1000);
+  EXPECT_EQ(ParsePrintedReport(many).left_out, 10);
+  EXPECT_EQ(ParsePrintedReport("jizi " + std::string(256, 'n') + "=1").left_out, 0);
+  const std::string message(ParsePrintedReport("jizi " + std::string(60'000, 'x')).wrong.message());
+  EXPECT_LT(message.size(), 200U);
 }
 
 TEST(OutputFileTest, AFifoInItsPlaceHoldsNobodyUp) {

@@ -36,7 +36,11 @@ struct JobEnd {
 
 struct JobEvents {
   // A whole line of rank 0's stdout that starts with "jizi ", without its end; at most 64 KiB.
-  std::function<void(std::string line)> on_line;
+  // False: enough for now. That stdout is then not read until Job::ReadOn, so that the program
+  // waits in its write and nothing is lost; some 64 KiB of lines that were read with this one still
+  // come. Once the job is being ended it is read on whatever was answered, and what is in the pipe
+  // when a rank has ended is told as well.
+  std::function<bool(std::string line)> on_line;
   // Once, after all processes are gone, all lines told and the output files closed.
   std::function<void(JobEnd)> on_end;
 };
@@ -44,6 +48,8 @@ struct JobEvents {
 class Job {
  public:
   virtual ~Job() = default;  // Kills; no event once this has returned.
+  // There is room for lines again.
+  virtual void ReadOn() = 0;
   // Output goes to this folder's files from here on: a warm process has taken the next trial.
   virtual void SwitchFolder(const std::string& folder) = 0;
   // SIGTERM, and SIGKILL after `grace`. Again with less grace shortens it.

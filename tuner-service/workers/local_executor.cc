@@ -23,8 +23,6 @@ using std::chrono::steady_clock;
 constexpr int kMaxRestarts = 3;
 constexpr std::chrono::seconds kClashWindow{60};
 constexpr std::chrono::seconds kLongestKill{30};  // A process in an endless system call is left.
-constexpr int kChunksAtOnce = 4;  // So that one that prints gigabytes does not starve the others.
-constexpr int kDrainChunks = 32;  // After the end: more than a pipe holds.
 
 }  // namespace
 
@@ -72,6 +70,11 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
       processes = job->processes;
     }
     for (const Supervisor::ProcessId process : processes) supervisor_.End(process, grace);
+    Post([] {});  // The loop looks again at what it does not read.
+  }
+
+  void ReadOn(const State& job) {
+    Post([job] { job->ranks[0].streams[0].held = false; });
   }
 
   void Discard(const State& job) {
@@ -136,12 +139,7 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
       return started;
     }
     // An End that came during a restart saw the old processes only.
-    bool ending;
-    {
-      MutexLock lock(job->mutex);
-      ending = job->ending;
-    }
-    if (ending) End(job, options_.grace);
+    if (IsEnding(*job)) End(job, options_.grace);
     return {};
   }
 
@@ -182,6 +180,11 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
     ports_.erase(std::remove(ports_.begin(), ports_.end(), port), ports_.end());
   }
 
+  static bool IsEnding(LocalJobState& job) {
+    MutexLock lock(job.mutex);
+    return job.ending;
+  }
+
   // ---- on the executor's thread ----
 
   void Loop() {
@@ -189,9 +192,12 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
       std::vector<pollfd> waits = {{wake_, POLLIN, 0}};
       std::vector<std::pair<State, JobStream*>> owners;
       for (const State& job : jobs_) {
+        const bool ending = IsEnding(*job);
         for (JobRank& rank : job->ranks) {
           for (JobStream& stream : rank.streams) {
-            if (stream.pipe < 0) continue;
+            // One that is told to end may want to write before it does.
+            const bool held = stream.held && !ending && !rank.told_to_end;
+            if (stream.pipe < 0 || held) continue;
             waits.push_back({stream.pipe, POLLIN, 0});
             owners.emplace_back(job, &stream);
           }
@@ -200,7 +206,7 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
       poll(waits.data(), waits.size(), EndStragglers());
       for (size_t i = 0; i < owners.size(); ++i) {
         if (waits[i + 1].revents != 0) {
-          ReadSome(*owners[i].first, *owners[i].second, chunk_, kChunksAtOnce);
+          ReadStream(*owners[i].first, *owners[i].second, chunk_, Reading::kSome);
         }
       }
       if (waits[0].revents != 0) RunTasks();
@@ -231,15 +237,13 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
       return;
     }
     JobRank& state = job->ranks[static_cast<size_t>(rank)];
-    for (JobStream& stream : state.streams) ReadSome(*job, stream, chunk_, kDrainChunks);
+    for (JobStream& stream : state.streams) {
+      ReadStream(*job, stream, chunk_, Reading::kRest);
+    }
     ClosePipes(state);
     state.end = end;
     const bool failed = end.exit_code != 0 || end.signal != 0;
-    bool ending;
-    {
-      MutexLock lock(job->mutex);
-      ending = job->ending;
-    }
+    const bool ending = IsEnding(*job);
     if (failed && !ending && !state.told_to_end && !job->failed_rank) job->failed_rank = rank;
     const bool all = std::all_of(job->ranks.begin(), job->ranks.end(),
                                  [](const JobRank& other) { return other.end.has_value(); });
@@ -338,6 +342,7 @@ class LocalJob final : public Job {
   LocalJob(std::shared_ptr<LocalExecutor::Core> core, std::shared_ptr<LocalJobState> state)
       : core_(std::move(core)), state_(std::move(state)) {}
   ~LocalJob() override { core_->Discard(state_); }
+  void ReadOn() override { core_->ReadOn(state_); }
   void SwitchFolder(const std::string& folder) override { core_->SwitchFolder(state_, folder); }
   void End(std::chrono::duration<double> grace) override { core_->End(state_, grace); }
 

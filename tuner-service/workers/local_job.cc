@@ -14,6 +14,8 @@ namespace jizi::tuner {
 namespace {
 
 constexpr int kPortTries = 100;
+constexpr int kChunksAtOnce = 4;  // So that one that prints gigabytes does not starve the others.
+constexpr int kRestChunks = 32;   // More than a pipe holds.
 
 Status CannotPipe() {
   return Error(StatusCode::kInternal, std::string("cannot make a pipe: ") + strerror(errno),
@@ -68,7 +70,8 @@ void OpenFiles(LocalJobState& job) {
   }
 }
 
-void ReadSome(LocalJobState& job, JobStream& stream, std::vector<char>& chunk, int chunks) {
+void ReadStream(LocalJobState& job, JobStream& stream, std::vector<char>& chunk, Reading reading) {
+  const int chunks = reading == Reading::kRest ? kRestChunks : kChunksAtOnce;
   for (int i = 0; i < chunks && stream.pipe >= 0; ++i) {
     const ssize_t got = read(stream.pipe, chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;
@@ -82,17 +85,20 @@ void ReadSome(LocalJobState& job, JobStream& stream, std::vector<char>& chunk, i
     if (stream.file) stream.file->Append(text);
     stream.tail.Append(text);
     if (&stream == &job.ranks[0].streams[0]) {
-      stream.lines.Append(text, [&](std::string line) { TellLine(job, std::move(line)); });
+      stream.lines.Append(text, [&](std::string line) {
+        if (!TellLine(job, std::move(line))) stream.held = true;
+      });
+      if (stream.held && reading == Reading::kSome) return;
     }
   }
 }
 
-void TellLine(LocalJobState& job, std::string line) {
+bool TellLine(LocalJobState& job, std::string line) {
   {
     MutexLock lock(job.mutex);
-    if (job.silent) return;
+    if (job.silent) return true;
   }
-  if (job.events.on_line) job.events.on_line(std::move(line));
+  return !job.events.on_line || job.events.on_line(std::move(line));
 }
 
 JobEnd EndOf(const LocalJobState& job) {

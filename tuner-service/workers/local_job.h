@@ -26,6 +26,7 @@ struct JobStream {
   std::unique_ptr<OutputFile> file;
   LineScanner lines;
   TailLines tail;
+  bool held = false;  // Whoever listens has enough lines.
 };
 
 struct JobRank {
@@ -78,11 +79,15 @@ void ClosePipes(JobRank& rank);
 // (Again) in job.folder.
 void OpenFiles(LocalJobState& job);
 
-// Takes at most `chunks` times kStreamChunk bytes out of the pipe: into the file, the tail and,
-// from rank 0's stdout, lines to whoever listens. `chunk` is room to work in, of that size.
+// Takes output out of the pipe: into the file, the tail and, from rank 0's stdout, lines to whoever
+// listens. `chunk` is room to work in, of kStreamChunk bytes.
 inline constexpr size_t kStreamChunk = 64u << 10;
-void ReadSome(LocalJobState& job, JobStream& stream, std::vector<char>& chunk, int chunks);
-void TellLine(LocalJobState& job, std::string line);
+enum class Reading {
+  kSome,  // While it runs: a few chunks, none once the listener has enough lines.
+  kRest,  // Its rank has ended: what the pipe still holds.
+};
+void ReadStream(LocalJobState& job, JobStream& stream, std::vector<char>& chunk, Reading reading);
+bool TellLine(LocalJobState& job, std::string line);  // False: enough for now.
 
 // What the whole job's end is, once every rank has ended.
 JobEnd EndOf(const LocalJobState& job);

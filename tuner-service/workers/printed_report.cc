@@ -1,5 +1,6 @@
 #include "tuner-service/workers/printed_report.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -11,10 +12,36 @@ namespace {
 
 constexpr size_t kPrefixBytes = 5;  // "jizi "
 constexpr size_t kMaxMetrics = 1000;
+constexpr size_t kMaxNameBytes = 256;
+constexpr size_t kShownBytes = 80;  // Of a word that is wrong.
 
 Status Wrong(const std::string& what) {
-  return Error(StatusCode::kInvalidArgument, "a printed report was left out: " + what,
+  return Error(StatusCode::kInvalidArgument, what,
                {"PRINTED_REPORT", "stdout", "print lines such as: jizi step=3 val_accuracy=0.91"});
+}
+
+// The first one's reason, and how many.
+void LeaveOut(PrintedReport& report, const Status& wrong) {
+  if (report.left_out++ == 0) report.wrong = wrong;
+}
+
+PrintedReport Nothing(const std::string& what) {
+  PrintedReport report;
+  LeaveOut(report, Wrong(what));
+  return report;
+}
+
+std::string Shown(const std::string& word) {
+  if (word.size() <= kShownBytes) return "'" + word + "'";
+  size_t end = kShownBytes;
+  while (end > 0 && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) --end;
+  return "'" + word.substr(0, end) + "...'";
+}
+
+bool HasControl(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7F;
+  });
 }
 
 // The wire carries nothing else. Dropping what is wrong and marking it differ in length.
@@ -25,28 +52,58 @@ bool IsUtf8(const std::string& text) {
          value.dump(-1, ' ', false, Handler::replace);
 }
 
+bool IsPlace(const std::string& name) {
+  return name == "step" || name == "total_steps";
+}
+
 Status Put(PrintedReport& report, const std::string& name, double value) {
-  if (name == "step" || name == "total_steps") {
+  if (IsPlace(name)) {
     if (!(value >= 0) || value > 9e15 || value != std::floor(value)) {
       return Wrong(name + " must be a whole number from 0 on");
     }
     (name == "step" ? report.step : report.total_steps) = static_cast<int64_t>(value);
     return {};
   }
-  if (name.empty() || !IsUtf8(name)) return Wrong("a metric's name is empty or no UTF-8");
-  if (report.measurement.metrics().size() >= kMaxMetrics) return Wrong("more than 1,000 metrics");
-  (*report.measurement.mutable_metrics())[name] = value;
+  if (name.empty()) return Wrong("a metric's name is empty");
+  if (name.size() > kMaxNameBytes) {
+    return Wrong("the metric's name " + Shown(name) + " has " + std::to_string(name.size()) +
+                 " bytes; at most 256 fit");
+  }
+  if (HasControl(name)) {
+    return Wrong("the metric's name " + Shown(name) + " holds a control character");
+  }
+  if (!IsUtf8(name)) return Wrong("a metric's name is no UTF-8");
+  auto& metrics = *report.measurement.mutable_metrics();
+  if (metrics.size() >= kMaxMetrics && !metrics.contains(name)) {
+    return Wrong("more than 1,000 metrics in one line");
+  }
+  metrics[name] = value;
   return {};
+}
+
+// False: the line has no place, and none of it can be used.
+bool Take(PrintedReport& report, const std::string& name, const StatusOr<double>& value) {
+  const Status put = value.ok() ? Put(report, name, *value) : value.status();
+  if (put.ok()) return true;
+  if (name == "step") {
+    report = {};
+    LeaveOut(report, put);
+    return false;
+  }
+  LeaveOut(report, put);
+  return true;
 }
 
 StatusOr<double> Number(const std::string& name, const std::string& text) {
   char* end = nullptr;
   const double value = strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0') return Wrong(name + " is '" + text + "', which is no number");
+  if (text.empty() || end != text.c_str() + text.size()) {
+    return Wrong(Shown(name) + " is " + Shown(text) + ", which is no number");
+  }
   return value;
 }
 
-StatusOr<PrintedReport> ParsePairs(const std::string& text) {
+PrintedReport ParsePairs(const std::string& text) {
   PrintedReport report;
   size_t at = 0;
   while (at < text.size()) {
@@ -55,10 +112,12 @@ StatusOr<PrintedReport> ParsePairs(const std::string& text) {
     at = std::min(text.find_first_of(" \t", begin), text.size());
     const std::string pair = text.substr(begin, at - begin);
     const size_t equals = pair.find('=');
-    if (equals == std::string::npos) return Wrong("'" + pair + "' is not name=value");
+    if (equals == std::string::npos) {
+      LeaveOut(report, Wrong(Shown(pair) + " is not name=value"));
+      continue;
+    }
     const std::string name = pair.substr(0, equals);
-    const double value = TRY(Number(name, pair.substr(equals + 1)));
-    TRY(Put(report, name, value));
+    if (!Take(report, name, Number(name, pair.substr(equals + 1)))) break;
   }
   return report;
 }
@@ -88,37 +147,37 @@ std::string QuoteBareNumbers(const std::string& text) {
   return quoted;
 }
 
-StatusOr<PrintedReport> ParseObject(const std::string& text) {
+PrintedReport ParseObject(const std::string& text) {
   nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
   if (object.is_discarded()) {
     object = nlohmann::json::parse(QuoteBareNumbers(text), nullptr, false);
   }
-  if (!object.is_object()) return Wrong("what follows `jizi` is no JSON object");
+  if (!object.is_object()) return Nothing("what follows `jizi` is no JSON object");
   PrintedReport report;
   for (const auto& [name, value] : object.items()) {
+    StatusOr<double> number = Wrong(Shown(name) + " is no number");
     if (value.is_number()) {
-      TRY(Put(report, name, value.get<double>()));
+      number = value.get<double>();
     } else if (value == "NaN" || value == "Infinity" || value == "-Infinity") {
-      TRY(Put(report, name, strtod(value.get<std::string>().c_str(), nullptr)));
-    } else {
-      return Wrong(name + " is no number");
+      number = strtod(value.get<std::string>().c_str(), nullptr);
     }
+    if (!Take(report, name, number)) break;
   }
   return report;
 }
 
 }  // namespace
 
-StatusOr<PrintedReport> ParsePrintedReport(const std::string& line) {
+PrintedReport ParsePrintedReport(const std::string& line) {
   const std::string text = line.size() > kPrefixBytes ? line.substr(kPrefixBytes) : "";
   const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string::npos) return Wrong("the line is empty");
-  StatusOr<PrintedReport> report = text[first] == '{' ? ParseObject(text) : ParsePairs(text);
-  if (!report.ok()) return report;
-  if (report->measurement.metrics().empty() && !report->total_steps) {
-    return Wrong("the line names no metric");
+  if (first == std::string::npos) return Nothing("the line is empty");
+  PrintedReport report = text[first] == '{' ? ParseObject(text) : ParsePairs(text);
+  const bool empty = report.measurement.metrics().empty();
+  if (empty && !report.total_steps && report.left_out == 0) {
+    return Nothing("the line names no metric");
   }
-  if (report->step) report->measurement.set_step(*report->step);
+  if (report.step) report.measurement.set_step(*report.step);
   return report;
 }
 

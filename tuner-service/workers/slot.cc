@@ -238,24 +238,13 @@ Status Slot::StartJob(Running& running) {
     lines_.clear();
     line_bytes_ = 0;
     lost_lines_ = 0;
+    lines_held_ = lines_unread_ = false;
     end_.reset();
   }
   JobSpec spec;
   TRY(Prepare(running, spec));
   JobEvents events;
-  events.on_line = [this](std::string line) {
-    // The slot's thread may wait for a service that is away.
-    constexpr size_t kMostLineBytes = 8u << 20;
-    MutexLock lock(mutex_);
-    const size_t bytes = line.size() + sizeof line;
-    if (line_bytes_ + bytes <= kMostLineBytes) {
-      lines_.push_back(std::move(line));
-      line_bytes_ += bytes;
-    } else {
-      ++lost_lines_;
-    }
-    changed_.NotifyAll();
-  };
+  events.on_line = [this](std::string line) { return KeepLine(std::move(line)); };
   events.on_end = [this](JobEnd end) {
     MutexLock lock(mutex_);
     end_ = std::move(end);
@@ -298,17 +287,11 @@ StatusOr<Slot::Answer> Slot::Ended(Running& running, const Verdict& verdict) {
   if (attached.ok() && attached->held_size() > 0) {
     running.attached = running.attached || HasHelper(attached->held(0));
   }
-  if (running.attached) DropPending(running, running.pending.size());
+  if (running.attached) DiscardPrinted(running);
   if (attached.ok() && attached->next_sequence_size() > 0) {
-    running.next_sequence = std::max(running.next_sequence, attached->next_sequence(0));
-    while (!running.pending.empty() && SendBatch(running, true)) {
-    }
+    SendRest(running, attached->next_sequence(0));
   }
-  running.dropped += static_cast<int64_t>(running.pending.size());
-  if (running.dropped > 0) {
-    Note("trial " + std::to_string(running.held.trial().id()) + ": " +
-         std::to_string(running.dropped) + " printed reports could not be sent");
-  }
+  SayWhatIsMissing(running);
   // Without: all that the worker holds, and where both sequences stand.
   attach.mutable_lease()->Clear();
   attach.mutable_lease()->set_study(options_.study);

@@ -21,6 +21,7 @@
 #include "proto/client.h"
 #include "tuner-service/workers/executor.h"
 #include "tuner-service/workers/outbox.h"
+#include "tuner-service/workers/printed_queue.h"
 #include "tuner-service/workers/worker.h"
 
 namespace jizi::tuner {
@@ -43,11 +44,6 @@ class Slot {
   using Time = std::chrono::steady_clock::time_point;
   using Answer = std::optional<v1::SuggestResponse>;
 
-  struct Printed {
-    v1::Measurement measurement;
-    size_t bytes = 0;  // Of memory.
-  };
-
   // The program that runs now, and the attempt that it holds.
   struct Running {
     v1::Lease first;  // Of the attempt that the program was started for.
@@ -64,12 +60,14 @@ class Slot {
     Time started, next_look, next_renew, next_send;
     std::optional<Time> limit;
     std::optional<Time> empty_since;  // It holds nothing since then.
-    std::deque<Printed> pending;
-    size_t pending_bytes = 0;
+    PrintedQueue printed;
+    std::optional<v1::ReportRequest> report;  // Of the batch that is not answered.
+    bool away = false;                        // The service, when it was last asked.
     std::optional<int64_t> total_steps;
     int64_t last_step = -1;
-    int64_t left_out = 0;  // Not what it should be.
-    int64_t dropped = 0;   // No room while the service was away.
+    int64_t left_out = 0;  // Not what it should be, and the first of them.
+    std::string first_left_out;
+    int64_t dropped = 0;  // Could not be sent.
     std::unique_ptr<Job> job;
   };
   struct Verdict {
@@ -95,18 +93,28 @@ class Slot {
 
   // ---- slot_watch.cc: while the program runs ----
   JobEnd Watch(Running& running);
-  void TakeLines(Running& running);
+  bool LimitReached(const Running& running) const;
   void Look(Running& running);
   void LookAtEmpty(Running& running);
   void Switch(Running& running, int64_t trial);
-  void SendPending(Running& running);
-  bool SendBatch(Running& running, bool patient);
   void Renew(Running& running);
   void Obey(Running& running, const v1::Directive& directive);
   void EndForLimit(Running& running);
   void EndDeleted(Running& running, const Status& why);
-  static void DropPending(Running& running, size_t count);
-  Time NextWake(const Running& running);
+  static Time NextWake(const Running& running);
+
+  // ---- slot_printed.cc: what the program prints ----
+  bool KeepLine(std::string line);
+  void TakeLines(Running& running);
+  void TakeLine(Running& running, const std::string& line);
+  std::deque<std::string> NextLines(Running& running);
+  void DiscardPrinted(Running& running);
+  void SendPrinted(Running& running);
+  bool SendBatch(Running& running, bool patient);
+  void SendRest(Running& running, int64_t next_sequence);
+  v1::ReportRequest NextReport(Running& running);
+  void LeaveOut(Running& running, int64_t count, const Status& why);
+  void SayWhatIsMissing(const Running& running);
 
   template <typename Request, typename Response>
   StatusOr<Response> Call(grpc::Status (v1::TuneService::Stub::*method)(grpc::ClientContext*,
@@ -130,6 +138,8 @@ class Slot {
   std::deque<std::string> lines_ GUARDED_BY(mutex_);
   size_t line_bytes_ GUARDED_BY(mutex_) = 0;
   int64_t lost_lines_ GUARDED_BY(mutex_) = 0;
+  bool lines_held_ GUARDED_BY(mutex_) = false;    // The program waits until there is room.
+  bool lines_unread_ GUARDED_BY(mutex_) = false;  // They are for people only.
   std::optional<JobEnd> end_ GUARDED_BY(mutex_);
   std::optional<Worker::StopMode> stop_ GUARDED_BY(mutex_);
 };

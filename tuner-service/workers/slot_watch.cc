@@ -1,12 +1,10 @@
-// While a slot's program runs: what it prints, its lease, its time, and which trial it holds.
+// While a slot's program runs: its lease, its time, and which trial it holds.
 
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "google/protobuf/util/time_util.h"
-#include "tuner-service/workers/printed_report.h"
 #include "tuner-service/workers/service_calls.h"
 #include "tuner-service/workers/slot.h"
 #include "tuner-service/workers/trial_folder.h"
@@ -22,11 +20,6 @@ using Seconds = std::chrono::duration<double>;
 constexpr milliseconds kLookEvery{1000};
 constexpr milliseconds kFirstLooks{200};  // While the process is young.
 constexpr std::chrono::seconds kYoung{3};
-constexpr milliseconds kSendEvery{100};           // Printed reports go in batches.
-constexpr std::chrono::seconds kLastReports{30};  // After the program's end.
-constexpr size_t kMostMeasurements = 1000;        // In one report.
-constexpr size_t kMostBatchBytes = 1u << 20;      // The same; the service takes 16 MiB.
-constexpr size_t kMostPendingBytes = 32u << 20;   // While it is away; the oldest go first.
 // A process that holds no trial, of which no more is to come: its own trial has ended (it has this
 // long for what it still does), or its lease was lost (it hangs).
 constexpr std::chrono::seconds kIdle{60};
@@ -53,22 +46,28 @@ JobEnd Slot::Watch(Running& running) {
     std::optional<JobEnd> end;
     {
       MutexLock lock(mutex_);
+      if (end_) running.limit.reset();  // It has kept it.
       // Lines come before the end, but one may have come since TakeLines.
       if (end_ && lines_.empty()) end = std::move(end_);
     }
     if (end) return *std::move(end);
     const auto now = steady_clock::now();
-    if (running.limit && running.over_limit.empty() && now >= *running.limit) EndForLimit(running);
+    if (LimitReached(running)) EndForLimit(running);
     if (now >= running.next_look) Look(running);
     if (!running.attached && !running.lost && now >= running.next_renew) Renew(running);
-    if (!running.pending.empty() && now >= running.next_send) SendPending(running);
+    const bool send = now >= running.next_send || (running.printed.Enough() && !running.away);
+    if (send && !running.printed.empty()) SendPrinted(running);
   }
+}
+
+bool Slot::LimitReached(const Running& running) const {
+  return running.limit && running.over_limit.empty() && steady_clock::now() >= *running.limit;
 }
 
 Slot::Time Slot::NextWake(const Running& running) {
   Time wake = std::min(running.next_look, steady_clock::now() + kNever);
   if (!running.attached && !running.lost) wake = std::min(wake, running.next_renew);
-  if (!running.pending.empty()) wake = std::min(wake, running.next_send);
+  if (!running.printed.empty()) wake = std::min(wake, running.next_send);
   if (running.limit && running.over_limit.empty()) wake = std::min(wake, *running.limit);
   return wake;
 }
@@ -85,55 +84,9 @@ void Slot::EndForLimit(Running& running) {
 void Slot::EndDeleted(Running& running, const Status& why) {
   if (running.lost) return;
   running.lost = true;
-  DropPending(running, running.pending.size());
+  DiscardPrinted(running);
   Note("trial " + std::to_string(running.held.trial().id()) + ": " + ForPeople(why));
   running.job->End(options_.launch.grace);
-}
-
-// Lines become measurements in `pending`.
-void Slot::TakeLines(Running& running) {
-  std::deque<std::string> lines;
-  {
-    MutexLock lock(mutex_);
-    lines.swap(lines_);
-    line_bytes_ = 0;
-    running.dropped += std::exchange(lost_lines_, 0);
-  }
-  if (running.attached) return;  // The helper reports; what is printed is for people.
-  for (const std::string& line : lines) {
-    StatusOr<PrintedReport> report = ParsePrintedReport(line);
-    if (!report.ok()) {
-      if (running.left_out++ == 0) {
-        Note("trial " + std::to_string(running.held.trial().id()) + ": " +
-             ForPeople(report.status()));
-      }
-      continue;
-    }
-    if (report->total_steps) running.total_steps = report->total_steps;
-    if (report->measurement.metrics().empty() && !report->step) {
-      continue;
-    }
-    if (!report->step) report->measurement.set_step(running.last_step + 1);
-    running.last_step = std::max(running.last_step, report->measurement.step());
-    *report->measurement.mutable_time() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(
-        std::chrono::duration_cast<std::chrono::microseconds>(
-            std::chrono::system_clock::now().time_since_epoch())
-            .count());
-    const size_t bytes = report->measurement.SpaceUsedLong();
-    running.pending.push_back({std::move(report->measurement), bytes});
-    running.pending_bytes += bytes;
-    while (running.pending_bytes > kMostPendingBytes) {
-      DropPending(running, 1);
-      ++running.dropped;
-    }
-  }
-}
-
-void Slot::DropPending(Running& running, size_t count) {
-  for (; count > 0; --count) {
-    running.pending_bytes -= running.pending.front().bytes;
-    running.pending.pop_front();
-  }
 }
 
 // Which trial does this worker hold, and has a helper attached?
@@ -161,7 +114,7 @@ void Slot::Look(Running& running) {
   } else {
     running.attached = running.attached || attempt.capabilities().stop();
   }
-  if (running.attached) DropPending(running, running.pending.size());
+  if (running.attached) DiscardPrinted(running);
   // One trial, and its helper is there: nothing more to learn before the exit but that it is done.
   if (running.attached && running.one_trial) running.next_look = now + 10 * kLookEvery;
 }
@@ -188,7 +141,7 @@ void Slot::LookAtEmpty(Running& running) {
     } else {
       running.over = running.attached = true;
       running.limit.reset();  // It was that trial's.
-      DropPending(running, running.pending.size());
+      DiscardPrinted(running);
     }
   }
   // One that takes trial after trial may wait for the next as long as the service says.
@@ -222,62 +175,6 @@ void Slot::Switch(Running& running, int64_t trial) {
   }
 }
 
-void Slot::SendPending(Running& running) {
-  running.next_send = steady_clock::now() + kSendEvery;
-  if (running.lost) {
-    DropPending(running, running.pending.size());
-    return;
-  }
-  Look(running);  // Is it still ours to send?
-  while (!running.pending.empty() && SendBatch(running, false)) {
-  }
-}
-
-// False: not now (the service is away) or not any more.
-bool Slot::SendBatch(Running& running, bool patient) {
-  v1::ReportRequest request;
-  *request.mutable_lease() = running.held.lease();
-  request.set_sequence(running.next_sequence);
-  size_t count = 0;
-  for (size_t bytes = 0; count < running.pending.size() && count < kMostMeasurements; ++count) {
-    const v1::Measurement& measurement = running.pending[count].measurement;
-    bytes += measurement.ByteSizeLong();
-    if (count > 0 && bytes > kMostBatchBytes) break;
-    *request.add_measurements() = measurement;
-  }
-  if (running.total_steps) request.set_total_steps(*running.total_steps);
-  const auto answer =
-      patient ? CallUntil(client_, &Stub::Report, request, steady_clock::now() + kLastReports,
-                          [this](milliseconds wait) { return Pause(wait); })
-              : client_.Call(&Stub::Report, request, kWorkerCallDeadline);
-  if (!answer.ok() && IsAway(answer.status())) {
-    running.next_send = steady_clock::now() + kLongestBackoff;
-    return false;
-  }
-  DropPending(running, count);
-  if (answer.ok()) {
-    ++running.next_sequence;
-    running.next_renew = steady_clock::now() +
-                         std::chrono::duration_cast<milliseconds>(Seconds(answer->lease_s() / 3));
-    for (const v1::RejectedMeasurement& rejected : answer->rejected()) {
-      if (running.left_out++ > 0) break;
-      Note("trial " + std::to_string(running.held.trial().id()) +
-           ": a printed report was left out: " + rejected.why());
-    }
-    if (!patient) Obey(running, answer->directive());
-    return true;
-  }
-  const std::string code = DetailOf(answer.status()).code;
-  if (code == "STALE_SEQUENCE" || code == "SEQUENCE_REUSED") {
-    running.attached = true;  // A helper has counted on.
-    DropPending(running, running.pending.size());
-  } else {
-    Note("trial " + std::to_string(running.held.trial().id()) + ": " + ForPeople(answer.status()));
-    running.next_renew = steady_clock::now();  // Which says whether the lease is lost.
-  }
-  return false;
-}
-
 void Slot::Renew(Running& running) {
   v1::RenewRequest request;
   *request.add_leases() = running.held.lease();
@@ -289,7 +186,7 @@ void Slot::Renew(Running& running) {
   const v1::RenewResponse::Renewed& renewed = answer->leases(0);
   if (!renewed.held()) {
     running.lost = true;
-    DropPending(running, running.pending.size());
+    DiscardPrinted(running);
     Note("trial " + std::to_string(running.held.trial().id()) + ": the lease was lost");
     running.job->End(options_.launch.grace);
     return;
