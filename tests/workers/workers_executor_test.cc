@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <mutex>
 #include <optional>
@@ -208,6 +209,21 @@ TEST_F(ExecutorTest, EachSlotItsOwnGpus) {
   EXPECT_EQ(DetailOf(LocalExecutor::Create(options, *supervisor_).status()).code, "TOO_FEW_GPUS");
 }
 
+TEST_F(ExecutorTest, NoDescriptorsAreTheHostsFault) {
+  Make();
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  setrlimit(RLIMIT_NOFILE, &none);
+  const auto refused = Start("true");
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(DetailOf(refused.status()).code, "HOST_FAULT");
+  EXPECT_THAT(DetailOf(refused.status()).mend, HasSubstr("ulimit -n"));
+  EXPECT_TRUE(Run("true").succeeded());
+}
+
 TEST_F(ExecutorTest, AKilledSupervisorIsNoEndOfTheProgramsOwn) {
   Make();
   auto job = Start("echo jizi up=1; sleep 1000");
@@ -217,7 +233,7 @@ TEST_F(ExecutorTest, AKilledSupervisorIsNoEndOfTheProgramsOwn) {
     return !lines_.empty();
   }));
   kill(atoi(ReadAll(folder_ / "lock").c_str()), SIGKILL);
-  EXPECT_TRUE(Wait().lost);
+  EXPECT_EQ(DetailOf(Wait().lost).code, "SUPERVISOR_GONE");
   EXPECT_EQ(Start("true").status().code(), StatusCode::kUnavailable);
 }
 

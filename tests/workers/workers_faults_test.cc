@@ -36,6 +36,30 @@ TEST_F(WorkerTest, Contract17AKilledSupervisorGivesTheTrialsBack) {
   EXPECT_EQ(Count(v1::TRIAL_STATE_FAILED), 0);
 }
 
+// A file stands where the trial's folder should: as no space or no right would, for everybody.
+TEST_F(WorkerTest, AFaultOfTheHostIsNoTrialsAndEndsTheWorkerOnceWhatRunsHasEnded) {
+  CreateStudy(6);
+  const std::string go = folder_ / "go";
+  std::filesystem::create_directories(folder_ / "trials");
+  std::ofstream(TrialFolder(folder_ / "trials", 2)) << "";
+  auto worker =
+      Start(Options("echo jizi accuracy=0.1; while [ ! -e " + go + " ]; do sleep 0.02; done", 2));
+  ASSERT_TRUE(Eventually(
+      [&] { return Count(v1::TRIAL_STATE_QUEUED) == 1 && Count(v1::TRIAL_STATE_RUNNING) == 1; }));
+  EXPECT_FALSE(worker->WaitFor(200ms));  // One runs.
+  std::ofstream(go) << "";
+  ASSERT_TRUE(worker->WaitFor(60s));
+  EXPECT_EQ(DetailOf(worker->Wait()).code, "HOST_FAULT") << worker->Wait();
+  EXPECT_EQ(worker->Wait().code(), StatusCode::kUnavailable);
+  EXPECT_NE(DetailOf(worker->Wait()).mend, "");
+  EXPECT_EQ(Trial(1).state(), v1::TRIAL_STATE_COMPLETED);
+  EXPECT_EQ(Trial(2).attempts(0).end(), v1::ATTEMPT_END_RELEASED);
+  EXPECT_EQ(Trials().size(), 2U);
+  std::filesystem::remove(TrialFolder(folder_ / "trials", 2));
+  RunAll(Options("echo jizi accuracy=0.1"));
+  EXPECT_EQ(Count(v1::TRIAL_STATE_COMPLETED), 6);
+}
+
 TEST_F(WorkerTest, ADeletedStudyEndsItsPrograms) {
   CreateStudy(1);
   auto worker = Start(Options("echo jizi accuracy=0.1; while :; do sleep 0.05; done"));

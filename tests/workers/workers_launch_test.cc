@@ -149,6 +149,8 @@ TEST(CheckCommand, SaysWhatIsMissing) {
     EXPECT_TRUE(status.ok() || !DetailOf(status).mend.empty()) << status;
     return status.ok() ? "OK" : DetailOf(status).code;
   };
+  EXPECT_EQ(code({.command = {"run", "${envvar:JIZI_NOT_SET}"}}), "VARIABLE_NOT_SET");
+  EXPECT_EQ(code({.command = {"./run", "--home=${envvar:PATH}", "${args}"}}), "OK");
   EXPECT_EQ(code(Written{}), "COMMAND_EMPTY");
   EXPECT_EQ(code({.command = {}, .program = "train.py"}), "OK");
   EXPECT_EQ(code({.command = {}, .program = "missing.py"}), "PROGRAM_NOT_FOUND");

@@ -57,7 +57,7 @@ TEST_F(WorkerTest, FailuresCarryTheirReason) {
   CreateStudy(3);
   RunAll(Options("echo 'it broke' >&2\nexit 3"));
   EXPECT_EQ(Count(v1::TRIAL_STATE_FAILED), 3);
-  EXPECT_THAT(Trial(1).end_why(), HasSubstr("exit code 3\nit broke"));
+  EXPECT_THAT(Trial(1).end_why(), testing::StartsWith("exit code 3: it broke\nit broke"));
 }
 
 TEST_F(WorkerTest, AMissingProgramFailsEachTrialWithItsReason) {

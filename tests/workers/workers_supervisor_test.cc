@@ -113,7 +113,7 @@ TEST_F(Contract17, SaysWhichProgramDoesNotExist) {
   EXPECT_FALSE(Start(*supervisor, Spec({folder_.path()}), nullptr).ok());  // A folder.
   ProcessSpec nowhere = Shell("true");
   nowhere.folder = folder_ / "missing";
-  EXPECT_FALSE(Start(*supervisor, nowhere, nullptr).ok());
+  EXPECT_EQ(DetailOf(Start(*supervisor, nowhere, nullptr).status()).code, "HOST_FAULT");
 }
 
 TEST_F(Contract17, InheritsNoDescriptorAndReadsNothing) {

@@ -28,7 +28,8 @@ struct JobEnd {
   int exit_code = -1;  // Of the rank that ended the job: the first that failed, else rank 0.
   int signal = 0;
   int rank = 0;
-  bool lost = false;  // Whoever looked after its processes was killed: no fault of the program's.
+  // Not OK: the executor lost it, by no fault of the program's, and can start nothing any more.
+  Status lost;
   std::string error_tail;  // The last lines that this rank wrote to stderr: 20, 4 KiB at most.
 
   bool succeeded() const { return exit_code == 0 && signal == 0; }

@@ -235,6 +235,12 @@ Status CheckCommand(const Launch& launch) {
                  {"COMMAND_EMPTY", "program", "add `program: train.py` or a `command` list"});
   }
   const std::vector<std::string> command = CommandOf(launch);
+  for (std::string word : command) {
+    TRY(ReplaceMacros(word, [&](const std::string& name) -> StatusOr<std::optional<std::string>> {
+      if (name.starts_with("envvar:")) return EnvironmentMacro(launch, name.substr(7));
+      return std::optional<std::string>();
+    }));
+  }
   const size_t index = ProgramIndex(command);
   if (index >= command.size()) return NoProgram("the command ends before any program");
   const std::string& word = command[index];

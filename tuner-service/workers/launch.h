@@ -41,7 +41,8 @@ StatusOr<std::vector<std::string>> ExpandCommand(
 
 // Is there a program to start? Judges the command as written, before the first trial.
 // Fails: InvalidArgument COMMAND_EMPTY, COMMAND_WITHOUT_PROGRAM (a macro of parameters stands where
-// the program should), PROGRAM_NOT_FOUND, PROGRAM_NOT_EXECUTABLE; each names the word and the mend.
+// the program should), PROGRAM_NOT_FOUND, PROGRAM_NOT_EXECUTABLE, VARIABLE_NOT_SET; each names the
+// word and the mend.
 Status CheckCommand(const Launch& launch);
 
 // Does the command hold a macro that carries parameters? Then a process takes one trial only

@@ -299,8 +299,8 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
         return;
       }
       ++job->restarts;  // Ends of what was started of it are nobody's.
-      const bool lost = started.code() == StatusCode::kUnavailable;
-      for (JobRank& rank : job->ranks) rank.end = ProcessEnd{.lost = lost};
+      if (started.code() == StatusCode::kUnavailable) job->lost = started;
+      for (JobRank& rank : job->ranks) rank.end = ProcessEnd{};
     }
     job->ranks[0].streams[0].lines.Finish(
         [&](std::string line) { TellLine(*job, std::move(line)); });
@@ -353,8 +353,7 @@ class LocalJob final : public Job {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<LocalExecutor>> LocalExecutor::Create(LocalExecutorOptions options,
-                                                               Supervisor& supervisor) {
+Status CheckLocal(const LocalExecutorOptions& options) {
   if (options.slots < 1 || options.ranks < 1 || options.gpus_per_slot < 0) {
     return Error(StatusCode::kInvalidArgument, "slots and ranks must be 1 or more",
                  {"BAD_RESOURCES", "workers", "correct `jizi: {workers, resources}`"});
@@ -371,6 +370,12 @@ StatusOr<std::unique_ptr<LocalExecutor>> LocalExecutor::Create(LocalExecutorOpti
                   "lower --workers or `resources: {gpus: ...}`, or name more in "
                   "CUDA_VISIBLE_DEVICES"});
   }
+  return {};
+}
+
+StatusOr<std::unique_ptr<LocalExecutor>> LocalExecutor::Create(LocalExecutorOptions options,
+                                                               Supervisor& supervisor) {
+  TRY(CheckLocal(options));
   auto core = std::make_shared<Core>(std::move(options), supervisor);
   core->Run();
   return std::unique_ptr<LocalExecutor>(new LocalExecutor(std::move(core)));

@@ -7,7 +7,7 @@
 // taken
 // ("Address already in use" within a minute) the job is started again with another, three times at
 // most, which nobody outside sees.
-// Fails: Create: InvalidArgument when the GPU ids do not go round. Start: what the supervisor says.
+// Fails: Create: as CheckLocal. Start: what the supervisor says.
 // Threads: one of its own reads all output.   Cost: two pipes and two files a rank.
 
 #include <chrono>
@@ -29,6 +29,9 @@ struct LocalExecutorOptions {
   size_t output_cap_bytes = 8u << 20;
   std::chrono::duration<double> grace{10};
 };
+
+// Whether the slots can be what they are to be. Fails: InvalidArgument BAD_RESOURCES, TOO_FEW_GPUS.
+Status CheckLocal(const LocalExecutorOptions& options);
 
 class LocalExecutor final : public Executor {
  public:

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tuner-service/workers/host_fault.h"
+
 namespace jizi::tuner {
 namespace {
 
@@ -17,9 +19,8 @@ constexpr int kPortTries = 100;
 constexpr int kChunksAtOnce = 4;  // So that one that prints gigabytes does not starve the others.
 constexpr int kRestChunks = 32;   // More than a pipe holds.
 
-Status CannotPipe() {
-  return Error(StatusCode::kInternal, std::string("cannot make a pipe: ") + strerror(errno),
-               {"OUT_OF_DESCRIPTORS", "", "raise `ulimit -n` or use fewer slots"});
+Status CannotPipe(int error) {
+  return HostFault(std::string("cannot make a pipe: ") + strerror(error), "", MendOfHost(error));
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ StatusOr<RankWriters> OpenPipes(JobRank& rank, int number) {
   for (int i = 0; i < 2; ++i) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
-      const Status failed = CannotPipe();
+      const Status failed = CannotPipe(errno);
       if (i == 1) close(writers[0]);
       return failed;
     }
@@ -104,11 +105,14 @@ bool TellLine(LocalJobState& job, std::string line) {
 JobEnd EndOf(const LocalJobState& job) {
   const int rank = job.failed_rank.value_or(0);
   const JobRank& ended = job.ranks[static_cast<size_t>(rank)];
+  Status lost = job.lost;
+  for (const JobRank& other : job.ranks) {
+    if (lost.ok() && other.end->lost) lost = SupervisorGone();
+  }
   return {.exit_code = ended.end->exit_code,
           .signal = ended.end->signal,
           .rank = rank,
-          .lost = std::any_of(job.ranks.begin(), job.ranks.end(),
-                              [](const JobRank& other) { return other.end->lost; }),
+          .lost = std::move(lost),
           .error_tail = ended.streams[1].tail.Text()};
 }
 

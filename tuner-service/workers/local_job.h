@@ -48,6 +48,7 @@ struct LocalJobState {
   Time started;
   bool adopted = false;  // By the executor's thread; what ended before waits here:
   std::vector<std::pair<int, ProcessEnd>> early_ends;
+  Status lost;                         // It could not be started again.
   std::optional<int> failed_rank;      // The first that failed by itself.
   std::optional<Time> straggler_time;  // When ranks that outlive a success are ended.
 
@@ -68,7 +69,7 @@ struct RankPlace {
 std::map<std::string, std::string> RankVariables(const RankPlace& place);
 
 // A pipe for each stream of the rank; the ends to write into are the caller's.
-// Fails: Internal OUT_OF_DESCRIPTORS.
+// Fails: Unavailable HOST_FAULT.
 struct RankWriters {
   int stdout_fd = -1;
   int stderr_fd = -1;

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "tuner-service/workers/attempt_environment.h"
+#include "tuner-service/workers/host_fault.h"
 #include "tuner-service/workers/service_calls.h"
 #include "tuner-service/workers/trial_folder.h"
 
@@ -25,19 +27,44 @@ constexpr Seconds kQuickFailure{1};
 constexpr Seconds kLongestBackOff{5};
 constexpr int kSequenceRepairs = 3;
 
-bool WriteFile(const std::string& path, const std::string& text) {
+// 0, or why not.
+int WriteFile(const std::string& path, const std::string& text) {
   const int file =
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
            0600);  // Not waiting for the reader of a FIFO that a program put there.
-  if (file < 0) return false;
+  if (file < 0) return errno;
   size_t done = 0;
-  while (done < text.size()) {
+  int error = 0;
+  while (error == 0 && done < text.size()) {
     const ssize_t written = write(file, text.data() + done, text.size() - done);
-    if (written <= 0) break;
-    done += static_cast<size_t>(written);
+    if (written > 0) done += static_cast<size_t>(written);
+    if (written == 0 || (written < 0 && errno != EINTR)) error = written == 0 ? EIO : errno;
   }
   close(file);
-  return done == text.size();
+  return error;
+}
+
+Status CannotWrite(const std::string& path, int error) {
+  return HostFault("cannot write " + path + ": " + strerror(error), path, MendOfHost(error));
+}
+
+// "exit code 1: ValueError: no such file"; below it the last lines of stderr. The first line is
+// what people see as it happens.
+std::string WithTail(std::string why, const std::string& error_tail) {
+  constexpr size_t kHintBytes = 160;
+  if (error_tail.empty()) return why;
+  const size_t end = error_tail.find_last_not_of(" \t\r\n");
+  if (end != std::string::npos) {
+    const size_t begin = error_tail.find_last_of("\r\n", end) + 1;  // npos + 1 is 0.
+    std::string hint = error_tail.substr(begin, end + 1 - begin);
+    if (hint.size() > kHintBytes) {
+      size_t cut = kHintBytes;
+      while (cut > 0 && (static_cast<unsigned char>(hint[cut]) & 0xC0) == 0x80) --cut;
+      hint = hint.substr(0, cut) + "...";
+    }
+    why += ": " + hint;
+  }
+  return why + "\n" + error_tail;
 }
 
 // Every helper declares that it can stop.
@@ -68,6 +95,21 @@ void Slot::EndStopped() {
   if (!stop_ || job_ == nullptr || end_) return;
   job_stopped_ = true;
   job_->End(*stop_ == Worker::StopMode::kKill ? Seconds(0) : options_.launch.grace);
+}
+
+void Slot::TakeNoMore() {
+  MutexLock lock(mutex_);
+  no_more_ = true;
+  changed_.NotifyAll();
+}
+
+// Asked again after a while, unless it is told before.
+bool Slot::TakesMore(Seconds after) {
+  const auto until = steady_clock::now() + std::chrono::duration_cast<milliseconds>(after);
+  MutexLock lock(mutex_);
+  while (!stop_ && !no_more_ && changed_.WaitUntil(mutex_, until)) {
+  }
+  return !stop_ && !no_more_;
 }
 
 std::optional<Worker::StopMode> Slot::stop_mode() {
@@ -104,7 +146,7 @@ StatusOr<Response> Slot::Call(grpc::Status (Stub::*method)(grpc::ClientContext*,
 Status Slot::Run() {
   Answer answer;
   Status status;
-  while (!stop_mode()) {
+  while (TakesMore()) {
     if (!answer) {
       StatusOr<Answer> suggested = Suggest();
       if (!suggested.ok()) {
@@ -116,7 +158,7 @@ Status Slot::Run() {
     if (answer->has_finished()) break;
     const bool assigned = answer->has_trials() && answer->trials().assignments_size() > 0;
     if (!assigned) {
-      Pause(Seconds(std::clamp(answer->wait().retry_after_s(), 0.05, 60.0)));
+      TakesMore(Seconds(std::clamp(answer->wait().retry_after_s(), 0.05, 60.0)));
       answer.reset();
       continue;
     }
@@ -182,9 +224,9 @@ Status Slot::Prepare(Running& running, JobSpec& spec) {
     place.warm_start = TRY(CheckpointPath(root, start.trial(), start.checkpoint().path()));
   }
   const std::string params_file = running.folder + "/params.json";
-  if (failed || !WriteFile(params_file, ParamsJson(trial) + "\n")) {
-    return Error(StatusCode::kInvalidArgument, "cannot write into " + root,
-                 {"FOLDER_NOT_WRITABLE", root, "free some space or choose another folder"});
+  if (failed) return CannotWrite(place.outbox, failed.value());
+  if (const int error = WriteFile(params_file, ParamsJson(trial) + "\n"); error != 0) {
+    return CannotWrite(params_file, error);
   }
   spec.slot = place_.index;
   spec.folder = running.folder;
@@ -213,7 +255,7 @@ StatusOr<Slot::Answer> Slot::RunAttempt(const v1::Assignment& assignment) {
   const Status started = StartJob(running);
   if (!started.ok()) {
     Note("trial " + std::to_string(assignment.trial().id()) + ": " + ForPeople(started));
-    // Without its supervisor this worker can start nothing: no trial is to blame for that.
+    // The supervisor's end or the machine's fault: no trial is to blame for that.
     const bool gone = started.code() == StatusCode::kUnavailable;
     StatusOr<Answer> next =
         Ended(running, {.release = gone, .last = gone, .why = ForPeople(started)});
@@ -227,9 +269,8 @@ StatusOr<Slot::Answer> Slot::RunAttempt(const v1::Assignment& assignment) {
   }
   running.job.reset();
   StatusOr<Answer> next = Ended(running, VerdictOf(running, end));
-  if (!end.lost || !next.ok()) return next;
-  return Error(StatusCode::kUnavailable, "the supervisor of this worker was killed",
-               {"SUPERVISOR_GONE", "", "start the worker again"});
+  if (end.lost.ok() || !next.ok()) return next;
+  return end.lost;
 }
 
 Status Slot::StartJob(Running& running) {
@@ -259,17 +300,15 @@ Status Slot::StartJob(Running& running) {
 
 Slot::Verdict Slot::VerdictOf(const Running& running, const JobEnd& end) const {
   if (running.stopped) return {.release = true, .why = "its worker was stopped"};
-  if (!running.over_limit.empty()) return {.last = end.lost, .why = running.over_limit};
-  if (running.told || end.succeeded()) return {.finished = true, .last = end.lost, .why = ""};
-  if (end.lost) {
-    return {.release = true, .last = true, .why = "the supervisor of its worker was killed"};
-  }
+  const bool lost = !end.lost.ok();
+  if (!running.over_limit.empty()) return {.last = lost, .why = running.over_limit};
+  if (running.told || end.succeeded()) return {.finished = true, .last = lost, .why = ""};
+  if (lost) return {.release = true, .last = true, .why = std::string(end.lost.message())};
   std::string why = end.signal != 0 ? "killed by signal " + std::to_string(end.signal) + " (" +
                                           strsignal(end.signal) + ")"
                                     : "exit code " + std::to_string(end.exit_code);
   if (options_.launch.ranks > 1) why = "rank " + std::to_string(end.rank) + ": " + why;
-  if (!end.error_tail.empty()) why += "\n" + end.error_tail;
-  return {.why = std::move(why)};
+  return {.why = WithTail(std::move(why), end.error_tail)};
 }
 
 // The program is gone: what it left unsaid, then how it ended.
@@ -304,7 +343,7 @@ StatusOr<Slot::Answer> Slot::Ended(Running& running, const Verdict& verdict) {
   Answer next;
   for (size_t i = 0; i < held.size(); ++i) {
     const bool ask_next =
-        i + 1 == held.size() && !verdict.last && !stop_mode() && quick_failures_ < 2;
+        i + 1 == held.size() && !verdict.last && TakesMore() && quick_failures_ < 2;
     // Given to a program that was about to go: nobody has begun it.
     const bool begun =
         SameAttempt(held[i].assignment.lease(), running.first) || HasHelper(held[i].assignment);

@@ -6,10 +6,10 @@
 // stop, which every helper declares. The slot looks before it sends what was printed, and every
 // second until it has seen one; then the helper renews the lease. Where a process takes trial after
 // trial the slot goes on looking, to switch output files and the time limit.
-// Fails: Run: Unavailable when the service stayed away for `give_up`, or SUPERVISOR_GONE (its trial
-// goes back: it was not the trial's fault); the service's refusal of Suggest (NotFound for a
-// deleted study). What goes wrong with a trial is the trial's end. Threads: Run on a thread of its
-// own; Stop from any.
+// Fails: Run: Unavailable when the service stayed away for `give_up`, SUPERVISOR_GONE or HOST_FAULT
+// (its trial goes back: it was not the trial's fault); the service's refusal of Suggest (NotFound
+// for a deleted study). What goes wrong with a trial is the trial's end. Threads: Run on a thread
+// of its own; Stop from any.
 
 #include <chrono>
 #include <deque>
@@ -39,6 +39,8 @@ class Slot {
   // Ends the running program at once, whatever Run waits for; kKill after kGently shortens the
   // grace to nothing.
   void Stop(Worker::StopMode mode);
+  // The program that runs goes on to its end, and no other is started.
+  void TakeNoMore();
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -122,6 +124,7 @@ class Slot {
                           const Request& request);
   bool Pause(std::chrono::duration<double> wait);  // False once the worker stops.
   std::optional<Worker::StopMode> stop_mode();
+  bool TakesMore(std::chrono::duration<double> after = {});
   void Note(const std::string& text) const;
 
   const WorkerOptions& options_;
@@ -142,6 +145,7 @@ class Slot {
   bool lines_unread_ GUARDED_BY(mutex_) = false;  // They are for people only.
   std::optional<JobEnd> end_ GUARDED_BY(mutex_);
   std::optional<Worker::StopMode> stop_ GUARDED_BY(mutex_);
+  bool no_more_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace jizi::tuner

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "tuner-service/workers/host_fault.h"
 #include "tuner-service/workers/process_tree.h"
 #include "tuner-service/workers/random_hex.h"
 #include "tuner-service/workers/recovery.h"
@@ -104,13 +105,13 @@ class ForkedSupervisor final : public Supervisor {
     ProcessId id;
     {
       MutexLock lock(mutex_);
-      if (gone_) return Gone();
+      if (gone_) return SupervisorGone();
       id = next_id_++;
       processes_[id].on_end = std::move(on_end);
       processes_[id].program = spec.argv[0];
     }
     message.id = id;
-    if (!Send(message)) return Gone();
+    if (!Send(message)) return SupervisorGone();
     const StatusOr<ProcessId> started = WaitForStart(id);
     // It may still come to it: nobody would end that process, nor know of it.
     if (DetailOf(started.status()).code == kSilent) End(id, std::chrono::seconds(0));
@@ -141,8 +142,8 @@ class ForkedSupervisor final : public Supervisor {
     for (;;) {
       const auto found = processes_.find(id);
       if (found == processes_.end()) {
-        if (gone_) return Gone();  // Perhaps without having started it.
-        return id;                 // Started, and ended already.
+        if (gone_) return SupervisorGone();  // Perhaps without having started it.
+        return id;                           // Started, and ended already.
       }
       if (found->second.refused) {
         const Status refused = *found->second.refused;
@@ -160,11 +161,6 @@ class ForkedSupervisor final : public Supervisor {
       }
       changed_.WaitUntil(mutex_, deadline);
     }
-  }
-
-  static Status Gone() {
-    return Error(StatusCode::kUnavailable, "the supervisor of this worker is gone",
-                 {"SUPERVISOR_GONE", "", "start the worker again"});
   }
 
   bool Send(const WireMessage& message) {
@@ -199,6 +195,10 @@ class ForkedSupervisor final : public Supervisor {
 
   static Status Refusal(const WireMessage& message, const std::string& program) {
     const auto error = static_cast<int>(message.value);
+    // What the folder or a new process fails for is the machine's; of exec only some of it.
+    if (IsHostFault(error) || message.text != kExecStep) {
+      return HostFault(message.text + " failed: " + strerror(error), program, MendOfHost(error));
+    }
     std::string mend = "check the program's path and its mode";
     if (program.starts_with("-")) {
       mend = "'" + program + "' is no program: put one before the parameters in `command`";
@@ -260,6 +260,11 @@ class ForkedSupervisor final : public Supervisor {
 };
 
 }  // namespace
+
+Status SupervisorGone() {
+  return Error(StatusCode::kUnavailable, "the supervisor of this worker was killed",
+               {"SUPERVISOR_GONE", "", "start the worker again"});
+}
 
 StatusOr<std::unique_ptr<Supervisor>> Supervisor::Fork(const std::string& lock_file,
                                                        milliseconds wait_for_lock,

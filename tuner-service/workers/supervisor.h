@@ -5,8 +5,8 @@
 // descendants, then itself. It outlives kill -9 of its parent by moments only. Fails: Fork:
 // Unavailable if another supervisor holds the lock after the deadline; Cancelled if told to stop
 // before; Internal for fork and pipe. Start: InvalidArgument when the program cannot be started;
-// Unavailable SUPERVISOR_GONE, SUPERVISOR_SILENT (what may start later is ended).
-// Threads: Fork from the only thread; the rest from any.
+// Unavailable HOST_FAULT when this machine can start none now, SUPERVISOR_GONE, SUPERVISOR_SILENT
+// (what may start later is ended). Threads: Fork from the only thread; the rest from any.
 
 #include <sys/types.h>
 
@@ -63,5 +63,8 @@ class Supervisor {
   // SIGTERM to the group, SIGKILL to it and to every descendant after `grace`.
   virtual void End(ProcessId process, std::chrono::duration<double> grace) = 0;
 };
+
+// Unavailable SUPERVISOR_GONE: it was killed, and its processes with it.
+Status SupervisorGone();
 
 }  // namespace jizi::tuner

@@ -147,8 +147,8 @@ class Loop {
     environment.push_back(job.entry);
     environment.push_back(kSupervisorEntry + tag_);
     int failure[2];
-    if (start.argv.empty() || pipe2(failure, O_CLOEXEC) != 0) {
-      Refuse(start, start.argv.empty() ? ENOENT : errno, "starting");
+    if (pipe2(failure, O_CLOEXEC) != 0) {
+      Refuse(start, errno, "making a pipe");
       return;
     }
     job.leader = fork();
@@ -171,7 +171,10 @@ class Loop {
     close(failure[0]);
     if (got == static_cast<ssize_t>(sizeof told)) {
       waitpid(job.leader, nullptr, 0);
-      Refuse(start, told[0], told[1] == 2 ? "entering the folder " + start.text : "starting");
+      Refuse(start, told[0],
+             told[1] == 1   ? "opening /dev/null"
+             : told[1] == 2 ? "entering the folder " + start.text
+                            : kExecStep);
       return;
     }
     WireMessage answer;

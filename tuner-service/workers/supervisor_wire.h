@@ -20,6 +20,9 @@ enum class WireKind : uint32_t {
   kFinished = 5,  // Supervisor: id, value = exit code or -1, signal.
 };
 
+// What a refusal names when only the program itself can be to blame.
+inline constexpr char kExecStep[] = "starting";
+
 struct WireMessage {
   WireKind kind = WireKind::kEnd;
   int64_t id = 0;

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tuner-service/workers/host_fault.h"
+
 namespace jizi::tuner {
 namespace {
 
@@ -49,6 +51,11 @@ StatusOr<int> OpenBeneath(const std::string& folder, const std::string& path) {
   if (path.empty() || path.front() == '/') return NotBeneath(path, "is not relative");
   if (path.find('\0') != std::string::npos) return NotBeneath(path, "holds a zero byte");
   const int base = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (base < 0 && IsHostFault(errno)) {
+    const int error = errno;
+    return HostFault("cannot open the folder " + folder + ": " + strerror(error), folder,
+                     MendOfHost(error));
+  }
   if (base < 0) {
     return Error(StatusCode::kNotFound, "cannot open the folder " + folder + ": " + strerror(errno),
                  {"CHECKPOINT_MISSING", folder, "use a folder that every worker sees"});
@@ -68,6 +75,10 @@ StatusOr<int> OpenBeneath(const std::string& folder, const std::string& path) {
   close(base);
   if (file >= 0) return file;
   if (error == EXDEV || error == ELOOP) return NotBeneath(path, "leaves its folder or is a link");
+  if (IsHostFault(error)) {
+    return HostFault("cannot open " + folder + "/" + path + ": " + strerror(error), path,
+                     MendOfHost(error));
+  }
   return Error(StatusCode::kNotFound, "cannot open " + folder + "/" + path + ": " + strerror(error),
                {"CHECKPOINT_MISSING", path, "use a folder that every worker sees"});
 }
@@ -85,9 +96,8 @@ StatusOr<std::string> MakeTrialFolder(const std::string& root, int64_t trial) {
   const std::filesystem::path folder = std::filesystem::absolute(TrialFolder(root, trial), error);
   if (!error) std::filesystem::create_directories(folder / "checkpoints", error);
   if (error) {
-    return Error(StatusCode::kInvalidArgument,
-                 "cannot make the trial's folder " + folder.string() + ": " + error.message(),
-                 {"FOLDER_NOT_WRITABLE", folder.string(), "choose a folder that can be written"});
+    return HostFault("cannot make the trial's folder " + folder.string() + ": " + error.message(),
+                     folder.string(), MendOfHost(error.value()));
   }
   return folder.lexically_normal().string();
 }
@@ -109,6 +119,7 @@ StatusOr<std::string> CheckpointPath(const std::string& root, int64_t trial,
   const bool regular = file.ok() && fstat(*file, &info) == 0 && S_ISREG(info.st_mode);
   if (file.ok()) close(*file);
   if (regular) return folder + "/" + path;
+  if (file.status().code() == StatusCode::kUnavailable) return file.status();
   return Error(
       StatusCode::kFailedPrecondition,
       "the checkpoint that this attempt starts from is not visible to this worker: " +

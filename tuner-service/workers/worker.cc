@@ -60,7 +60,12 @@ class SlotWorker final : public Worker {
   }
 
  private:
+  // What ended one slot (no supervisor, no space) would fail every trial that the others start;
+  // those that they run lose nothing by it.
   void Finish(const Status& status) {
+    if (!status.ok()) {
+      for (const std::unique_ptr<Slot>& slot : slots_) slot->TakeNoMore();
+    }
     MutexLock lock(mutex_);
     if (status_.ok()) status_ = status;
     --left_;
@@ -80,7 +85,23 @@ class SlotWorker final : public Worker {
   std::vector<std::thread> threads_;
 };
 
+LocalExecutorOptions LocalOf(const WorkerOptions& options) {
+  return {.slots = options.slots,
+          .ranks = options.launch.ranks,
+          .gpus_per_slot = options.launch.gpus_per_trial,
+          .gpu_ids = GpuIds(options.launch),
+          .output_cap_bytes = options.output_cap_bytes,
+          .grace = options.launch.grace};
+}
+
 }  // namespace
+
+Status CheckSlots(const Launch& launch, int slots) {
+  WorkerOptions options;
+  options.launch = launch;
+  options.slots = slots;
+  return CheckLocal(LocalOf(options));
+}
 
 StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options, Supervisor& supervisor) {
   std::error_code failed;
@@ -93,13 +114,7 @@ StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options, Superviso
                  {"FOLDER_NOT_WRITABLE", options.folder, "choose a folder that can be written"});
   }
   std::unique_ptr<Client> client = TRY(Client::Connect(options.service));
-  LocalExecutorOptions local{.slots = options.slots,
-                             .ranks = options.launch.ranks,
-                             .gpus_per_slot = options.launch.gpus_per_trial,
-                             .gpu_ids = GpuIds(options.launch),
-                             .output_cap_bytes = options.output_cap_bytes,
-                             .grace = options.launch.grace};
-  std::unique_ptr<Executor> executor = TRY(LocalExecutor::Create(std::move(local), supervisor));
+  std::unique_ptr<Executor> executor = TRY(LocalExecutor::Create(LocalOf(options), supervisor));
   return std::unique_ptr<Worker>(
       new SlotWorker(std::move(options), std::move(client), std::move(executor)));
 }

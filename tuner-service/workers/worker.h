@@ -34,6 +34,10 @@ struct WorkerOptions {
       note;  // One line for a person, now and then; from any thread. Empty: dropped.
 };
 
+// Whether this machine can give so many slots what they need, before anything is made for them.
+// Fails: InvalidArgument TOO_FEW_GPUS, BAD_RESOURCES.
+Status CheckSlots(const Launch& launch, int slots);
+
 class Worker {
  public:
   enum class StopMode {
@@ -46,8 +50,9 @@ class Worker {
 
   virtual void Stop(StopMode mode) = 0;  // Signals at once, from the caller's thread; returns.
   // OK once the study is finished or the worker was stopped, and no process is left. Unavailable:
-  // the service stayed away, or SUPERVISOR_GONE: the supervisor was killed, and the trials that it
-  // ran are queued again.
+  // the service stayed away; SUPERVISOR_GONE: the supervisor was killed, and the trials that it ran
+  // are queued again; HOST_FAULT: this machine could not start a trial (no space, no descriptors),
+  // which is queued again; those that ran went on to their end.
   virtual Status Wait() = 0;
   // False at the deadline.
   virtual bool WaitFor(std::chrono::milliseconds timeout) = 0;
