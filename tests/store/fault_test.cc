@@ -131,14 +131,22 @@ TEST_F(FaultTest, AnIoErrorIsDataLossAndStaysSo) {
   }
 }
 
-TEST_F(FaultTest, AFullDiskWritesNothingAndTheNextTryGoesThrough) {
+class RefusedWrites : public FaultTest, public ::testing::WithParamInterface<Fault> {};
+
+INSTANTIATE_TEST_SUITE_P(, RefusedWrites, ::testing::Values(Fault::kFull, Fault::kReadOnly),
+                         [](const auto& kind) {
+                           return std::string(kind.param == Fault::kFull ? "Full" : "ReadOnly");
+                         });
+
+// A disk that is full, and a file that was made read-only, are no loss.
+TEST_P(RefusedWrites, WriteNothingAndTheNextTryGoesThrough) {
   int refused = 0;
   for (int64_t k = 1;; ++k) {
-    SCOPED_TRACE(::testing::Message() << "full at write " << k);
+    SCOPED_TRACE(::testing::Message() << "refused at write " << k);
     Fresh();
     StatusOr<std::unique_ptr<Store>> store = Open();
     ASSERT_TRUE(store.ok()) << store.status();
-    vfs_.FailAt(k, Fault::kFull);
+    vfs_.FailAt(k, GetParam());
     size_t acknowledged = 0;
     const auto records = std::span(workload_.records);
     for (const size_t end : workload_.ends) {
@@ -146,7 +154,8 @@ TEST_F(FaultTest, AFullDiskWritesNothingAndTheNextTryGoesThrough) {
       const Status status = (*store)->Append(group);
       if (!status.ok()) {
         ++refused;
-        EXPECT_EQ(CodeOf(status), "STORE_FULL") << status;
+        EXPECT_EQ(CodeOf(status), GetParam() == Fault::kFull ? "STORE_FULL" : "STORE_READ_ONLY")
+            << status;
         EXPECT_EQ(status.code(), StatusCode::kUnavailable);
         ASSERT_TRUE(Holds(**store, acknowledged));
         ASSERT_TRUE((*store)->Append(group).ok());

@@ -79,6 +79,7 @@ struct FaultVfs::State {
     if (countdown == 0 || --countdown > 0) return SQLITE_OK;
     has_fired = true;
     if (fault == Fault::kFull) return SQLITE_FULL;
+    if (fault == Fault::kReadOnly) return SQLITE_READONLY;
     dark = fault == Fault::kPowerLoss;
     return error;
   }

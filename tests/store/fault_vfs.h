@@ -10,7 +10,7 @@
 
 namespace jizi::tuner::testing {
 
-enum class Fault { kIoError, kFull, kPowerLoss };
+enum class Fault { kIoError, kFull, kReadOnly, kPowerLoss };
 
 class FaultVfs {
  public:

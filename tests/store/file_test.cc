@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <set>
 
 #include "tests/core/machine.h"
 #include "tests/store/history.h"
@@ -68,6 +69,41 @@ TEST_F(FileTest, ANewerVersionIsRefusedWithItsMend) {
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(CodeOf(status), "STORE_NEWER");
   EXPECT_EQ(CodeOf(Refusal(true)), "STORE_NEWER");
+}
+
+// What stands in the folder, by name.
+std::set<std::string> NamesIn(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+TEST_F(FileTest, JudgingSaysWhatOpeningWouldAndLeavesNothingBehind) {
+  const auto judged = [&](const std::string& name, Opening opening = Opening::kToWrite) {
+    return CodeOf(JudgeDatabase(folder_.File(name), opening));
+  };
+  testing::WriteFile(folder_.File("text.db"), std::string(10'000, 'x'));
+  EditFile(folder_.File("theirs.db"), "CREATE TABLE theirs (a)");
+  Fill();
+  const std::string odd = folder_.File("50% of #1?.db");
+  ASSERT_TRUE(OpenOrFail(odd)->Append(history_).ok());
+  EditFile(odd, "PRAGMA user_version = 99");
+  for (const char* file : {"studies.db", "50% of #1?.db"}) {
+    for (const char* suffix : {"-wal", "-shm"})
+      std::filesystem::remove(folder_.File(file) + suffix);
+  }
+  const std::set<std::string> before = NamesIn(folder_.path());
+  for (const Opening opening : {Opening::kToRead, Opening::kToWrite}) {
+    EXPECT_EQ(judged("text.db", opening), "STORE_NOT_A_DATABASE");
+    EXPECT_EQ(judged("theirs.db", opening), "STORE_NOT_OURS");
+    EXPECT_EQ(judged("50% of #1?.db", opening), "STORE_NEWER");
+    EXPECT_EQ(judged("studies.db", opening), "");
+    EXPECT_EQ(judged("no/such.db", opening), "STORE_NO_FOLDER");
+  }
+  EXPECT_EQ(judged("new.db"), "");
+  EXPECT_EQ(judged("new.db", Opening::kToRead), "STORE_MISSING");
+  EXPECT_EQ(NamesIn(folder_.path()), before);
 }
 
 TEST_F(FileTest, MissingFoldersAndFilesAndFoldersAreNamed) {

@@ -56,6 +56,24 @@ int KeepWalPages(void* pages, sqlite3*, const char*, int count) {
   return SQLITE_OK;
 }
 
+// Every byte of the path by its number: any character may stand in it.
+std::string ImmutableUri(const std::string& path) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  std::string uri = "file:";
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    // After a slash another one would begin the name of a host.
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       (c == '/' && uri.back() != '/') || c == '.' || c == '-' || c == '_';
+    if (plain) {
+      uri += c;
+    } else {
+      uri += {'%', kHex[byte >> 4U], kHex[byte & 0xFU]};
+    }
+  }
+  return uri + "?immutable=1";
+}
+
 }  // namespace
 
 Prepared::Prepared(std::unique_ptr<SQLite::Statement> statement, std::string path)
@@ -146,12 +164,15 @@ Connection::~Connection() = default;
 StatusOr<std::unique_ptr<Connection>> Connection::Open(const Options& options) {
   std::unique_ptr<Connection> connection(new Connection);
   connection->path_ = options.path;
-  const bool read_only = options.access == Access::kReadOnly;
-  const int flags =
-      read_only ? SQLite::OPEN_READONLY : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE;
+  const bool read_only = options.access != Access::kReadWrite;
+  const bool immutable = options.access == Access::kImmutable;
+  const int flags = immutable   ? SQLite::OPEN_READONLY | SQLite::OPEN_URI
+                    : read_only ? SQLite::OPEN_READONLY
+                                : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE;
   try {
-    connection->database_ = std::make_unique<SQLite::Database>(
-        options.path, flags, options.busy_timeout_ms, options.vfs);
+    connection->database_ =
+        std::make_unique<SQLite::Database>(immutable ? ImmutableUri(options.path) : options.path,
+                                           flags, options.busy_timeout_ms, options.vfs);
     sqlite3* handle = connection->database_->getHandle();
     sqlite3_extended_result_codes(handle, 1);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
@@ -204,6 +225,10 @@ Status Connection::Commit() {
 
 void Connection::Rollback() {
   if (sqlite3_get_autocommit(database_->getHandle()) == 0) database_->tryExec("ROLLBACK");
+}
+
+bool Connection::read_only() const {
+  return sqlite3_db_readonly(database_->getHandle(), "main") == 1;
 }
 
 int64_t Connection::changes() const {

@@ -23,7 +23,12 @@ class Statement;
 
 namespace jizi::tuner {
 
-enum class Access { kReadOnly, kReadWrite };
+enum class Access {
+  kReadOnly,
+  kImmutable,  // Read-only, of the file alone: no lock, no write-ahead log, nothing is made beside
+               // it. For a file that nobody writes meanwhile, or whose header alone is asked for.
+  kReadWrite,
+};
 
 class Connection;
 
@@ -89,6 +94,9 @@ class Connection {
   Status Begin();   // Takes the write lock at once.
   Status Commit();  // Undone if it fails.
   void Rollback();  // Harmless when SQLite has rolled back already.
+
+  // SQLite opens a file that it may not write all the same, and only reads.
+  bool read_only() const;
 
   int64_t changes() const;  // Rows that the last statement changed.
 

@@ -78,7 +78,39 @@ Status CheckPath(const SqliteOptions& options) {
     return Error(StatusCode::kNotFound, "there is no file " + path,
                  {"STORE_MISSING", path, "check the name"});
   }
-  return options.read_only ? absl::OkStatus() : MakeFile(path);
+  return absl::OkStatus();
+}
+
+std::string FolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+Status ReadOnlyFile(const std::string& path, const std::string& why) {
+  return Error(StatusCode::kFailedPrecondition, path + " cannot be written: " + why,
+               {"STORE_READ_ONLY", path,
+                "make the file and its folder writable for you, or copy the file to where you may "
+                "write"});
+}
+
+// By what the kernel says now: also of an immutable file and of a read-only mount.
+Status CheckWritable(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return ReadOnlyFile(path, "its folder: " + std::string(std::strerror(errno)));
+  }
+  if (faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+    return ReadOnlyFile(path, std::strerror(errno));
+  }
+  return absl::OkStatus();
+}
+
+// SQLite needs -wal and -shm beside the file, and makes them where they are missing.
+bool NeedsImmutable(const Status& status, const std::string& path) {
+  const std::string code = DetailOf(status).code;
+  return (code == "STORE_CANNOT_OPEN" || code == "STORE_READ_ONLY") &&
+         faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0 &&
+         faccessat(AT_FDCWD, FolderOf(path).c_str(), W_OK, AT_EACCESS) != 0;
 }
 
 class SqliteStore : public Store {
@@ -92,8 +124,10 @@ class SqliteStore : public Store {
       TRY(Read());
       return absl::OkStatus();
     }
+    TRY(MakeFile(options_.path));
     writer_ = TRY(Connection::Open(OptionsFor(Access::kReadWrite)));
     TRY(CheckFile(*writer_, options_.path, Newest()));  // Before anything is changed.
+    if (writer_->read_only()) return ReadOnlyFile(options_.path, "it is read-only");
     TRY(TurnWalOn());
     TRY(
         writer_->Run("PRAGMA synchronous = FULL; PRAGMA cache_size = -16384; "
@@ -175,7 +209,29 @@ class SqliteStore : public Store {
   }
 
   StatusOr<std::unique_ptr<Connection>> Read() const {
-    std::unique_ptr<Connection> connection = TRY(Connection::Open(OptionsFor(Access::kReadOnly)));
+    auto connection = OpenToRead(Access::kReadOnly);
+    if (connection.ok() || !options_.read_only ||
+        !NeedsImmutable(connection.status(), options_.path)) {
+      return connection;
+    }
+    // An archive: a folder or a mount where nothing can be made.
+    std::error_code missing;
+    const std::string wal = options_.path + "-wal";
+    const auto bytes = std::filesystem::file_size(wal, missing);
+    if (!missing && bytes > 0) {
+      return Error(StatusCode::kFailedPrecondition,
+                   options_.path +
+                       " was not closed properly, and its folder is read-only: the "
+                       "last changes are in " +
+                       wal,
+                   {"STORE_CANNOT_OPEN", options_.path,
+                    "copy both files to a folder that you may write to, and read them there"});
+    }
+    return OpenToRead(Access::kImmutable);
+  }
+
+  StatusOr<std::unique_ptr<Connection>> OpenToRead(Access access) const {
+    std::unique_ptr<Connection> connection = TRY(Connection::Open(OptionsFor(access)));
     TRY(CheckFileForReading(*connection, options_.path, Newest()));
     return connection;
   }
@@ -220,6 +276,10 @@ class SqliteStore : public Store {
   // what a failed sync left on the disk is unknown.
   Status Judge(const Status& status) {
     if (absl::IsUnavailable(status) || absl::IsAlreadyExists(status)) return status;
+    // Nothing was written, and a file that was made read-only may be made writable again.
+    if (DetailOf(status).code == "STORE_READ_ONLY") {
+      return Error(StatusCode::kUnavailable, std::string(status.message()), DetailOf(status));
+    }
     lost_ = absl::IsDataLoss(status)
                 ? status
                 : Error(StatusCode::kDataLoss, std::string(status.message()), DetailOf(status));
@@ -282,6 +342,25 @@ class SqliteStore : public Store {
 };
 
 }  // namespace
+
+Status JudgeDatabase(const std::string& path, Opening opening) {
+  SqliteOptions options;
+  options.path = path;
+  options.read_only = opening == Opening::kToRead;
+  TRY(CheckPath(options));
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) {
+    // The header alone: a write-ahead log that holds more is nothing to this connection, so that
+    // a file whose tables are all in it counts as new here.
+    const auto judged = [&]() -> Status {
+      const auto header = TRY(Connection::Open({path, Access::kImmutable, 0, ""}));
+      return CheckFile(*header, path, static_cast<int64_t>(Migrations().size()));
+    }();
+    const bool damaged = judged.code() == StatusCode::kDataLoss;
+    if (!judged.ok() && !damaged && judged.code() != StatusCode::kUnavailable) return judged;
+  }
+  return opening == Opening::kToRead ? absl::OkStatus() : CheckWritable(path);
+}
 
 StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const SqliteOptions& options) {
   return OpenSqliteStore(options, WalLimits{});

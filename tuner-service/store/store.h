@@ -57,4 +57,11 @@ struct SqliteOptions {
 };
 StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const SqliteOptions& options);
 
+// What OpenSqliteStore would refuse at first sight, judged without making or changing anything: a
+// missing folder, a file that is no database of ours or of a newer version, one that may not be
+// read, and, to write, one that may not be written, or whose folder may not. What only a real
+// opening shows (a lock, damage) is left to it.
+enum class Opening { kToRead, kToWrite };
+Status JudgeDatabase(const std::string& path, Opening opening);
+
 }  // namespace jizi::tuner
