@@ -242,6 +242,48 @@ TEST_P(RpcCalls, Contract12ARepeatGetsItsRecordedAnswer) {
   EXPECT_EQ(Must(Call(&Stub::GetTrial, get)).trial().measurement_count(), 2);
 }
 
+TEST_P(RpcCalls, Contract12ARepeatOfCreateStudyHearsWhatTheFirstOneDid) {
+  for (const bool resume : {false, true}) {
+    v1::CreateStudyRequest request = NewStudy(resume ? "resumed" : "made");
+    request.set_resume(resume);
+    EXPECT_TRUE(Must(Call(&Stub::CreateStudy, request)).created());
+    EXPECT_TRUE(Must(Call(&Stub::CreateStudy, request)).created()) << "resume " << resume;
+    request.set_request_id("another");
+    request.set_resume(true);
+    EXPECT_FALSE(Must(Call(&Stub::CreateStudy, request)).created());
+    EXPECT_FALSE(Must(Call(&Stub::CreateStudy, request)).created());
+  }
+}
+
+TEST_P(RpcCalls, ABlankNameIsRefused) {
+  const auto blank = Call(&Stub::CreateStudy, NewStudy(" \t"));
+  EXPECT_EQ(blank.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(DetailOf(blank.status()).subject, "spec.name");
+}
+
+TEST_P(RpcCalls, SortingByAMetricThatNobodyReportedNamesThoseThereAre) {
+  Create("sorted");
+  const v1::Assignment held = SuggestOne("sorted", "w", 1);
+  v1::ReportRequest report;
+  *report.mutable_lease() = held.lease();
+  report.set_sequence(1);
+  *report.add_measurements() = MeasurementOf(0, 0.5);
+  (*report.mutable_measurements(0)->mutable_metrics())["accuracy"] = 0.25;
+  Must(Call(&Stub::Report, report));
+  v1::ListTrialsRequest list;
+  list.set_study("sorted");
+  list.set_sort_metric("acuracy");
+  const auto refused = Call(&Stub::ListTrials, list);
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  const ErrorDetail detail = DetailOf(refused.status());
+  EXPECT_EQ(detail.code, "UNKNOWN_METRIC");
+  EXPECT_NE(detail.mend.find("objective, accuracy, loss"), std::string::npos) << detail.mend;
+  for (const char* known : {"accuracy", "loss", "objective"}) {
+    list.set_sort_metric(known);
+    EXPECT_EQ(Must(Call(&Stub::ListTrials, list)).trials_size(), 1) << known;
+  }
+}
+
 TEST_P(RpcCalls, Contract12AnOutboxMaySayCatchingUpOnARepeat) {
   Create("outbox");
   const v1::Assignment held = SuggestOne("outbox", "w", 1);

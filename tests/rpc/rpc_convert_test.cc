@@ -10,6 +10,7 @@
 #include "tuner-service/rpc/convert.h"
 #include "tuner-service/rpc/gate.h"
 #include "tuner-service/rpc/limits.h"
+#include "tuner-service/rpc/line_bound.h"
 #include "tuner-service/rpc/pages.h"
 
 namespace jizi::tuner {
@@ -279,6 +280,22 @@ TEST(AccountsTest, CountsCallsByWhoseFaultTheyEndedIn) {
   EXPECT_EQ(count.total.count(), 60);
   EXPECT_EQ((*accounts)->count(Method::kRenew).calls, 0);
   EXPECT_EQ(DetailOf(Accounts::Open(CallLog::kAll, "/proc/none/log").status()).code, "LOG_FILE");
+}
+
+TEST(AccountsTest, AnEndThatTheServerWasToldToMakeIsNoFailure) {
+  EXPECT_FALSE(IsFailure(
+      Error(StatusCode::kUnavailable, "the service is shutting down", {"SHUTTING_DOWN", "", ""})));
+  EXPECT_TRUE(IsFailure(Error(StatusCode::kUnavailable, "full", {"STORE_FULL", "", ""})));
+}
+
+TEST(LineBoundTest, SoManyLinesInAWhileAndThenOnlyTheirNumber) {
+  LineBound bound;
+  const std::chrono::steady_clock::time_point begin{};
+  for (int i = 0; i < LineBound::kMostLines; ++i) EXPECT_EQ(bound.Take(begin), 0);
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_EQ(bound.Take(begin + std::chrono::seconds(9)), std::nullopt);
+  EXPECT_EQ(bound.Take(begin + LineBound::kWindow), 1000);
+  EXPECT_EQ(bound.Take(begin + LineBound::kWindow), 0);
 }
 
 TEST(PagesTest, APageEndsEarlyAtItsBytesAndStaysWhole) {

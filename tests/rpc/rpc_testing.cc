@@ -23,8 +23,8 @@ TempFolder::~TempFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-TestService::TestService(Transport transport, ServerOptions options)
-    : transport_(transport), options_(std::move(options)) {
+TestService::TestService(Transport transport, ServerOptions options, std::string vfs)
+    : transport_(transport), options_(std::move(options)), vfs_(std::move(vfs)) {
   Start();
 }
 
@@ -35,6 +35,7 @@ TestService::~TestService() {
 void TestService::Start() {
   SqliteOptions sqlite;
   sqlite.path = folder_ / "test.db";
+  sqlite.vfs = vfs_;
   auto store = OpenSqliteStore(sqlite);
   CHECK(store.ok());
   auto engine = Engine::Start(*std::move(store), EngineOptions());

@@ -33,7 +33,8 @@ enum class Restart { kNever, kAfterEveryCall };
 
 class TestService {
  public:
-  explicit TestService(Transport transport, ServerOptions options = {});
+  // `vfs`: of SQLite, where the disk is to fail.
+  explicit TestService(Transport transport, ServerOptions options = {}, std::string vfs = "");
   ~TestService();
 
   void Start();
@@ -63,6 +64,7 @@ class TestService {
   TempFolder folder_;
   Transport transport_;
   ServerOptions options_;
+  std::string vfs_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;

@@ -115,6 +115,18 @@ TEST(Contract14, ADeletedStudyEndsTheStreamWithNotFound) {
   EXPECT_EQ(buffer.ended()->code(), StatusCode::kNotFound);
 }
 
+TEST(Contract14, AStudyThatCannotBeReadEndsTheStreamWithItsReasonAndIsNotCalledDeleted) {
+  WatchBuffer buffer(-1);
+  buffer.Take(ChangeOf(3, 5, {}));
+  StudyChange unreadable = ChangeOf(0, 6, {});
+  unreadable.deleted = true;
+  unreadable.why = Error(StatusCode::kDataLoss, "record 6 is damaged", {"LOG_DAMAGED", "s", "x"});
+  buffer.Take(unreadable);
+  ASSERT_TRUE(buffer.ended());
+  EXPECT_EQ(buffer.ended()->code(), StatusCode::kDataLoss);
+  EXPECT_EQ(DetailOf(*buffer.ended()).code, "LOG_DAMAGED");
+}
+
 // ---- over the wire ----
 
 struct Watching {

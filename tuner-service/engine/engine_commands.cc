@@ -211,10 +211,12 @@ void EngineThread::On(CreateCall& call) {
 }
 
 void EngineThread::ResumeStudy(StudySlot& slot, CreateCall& call) {
-  const bool repeated = !call.request_id.empty() && slot.state.requests.contains(call.request_id);
-  if (repeated) {  // It gets what it made (docs/contracts.md, 12).
+  const auto kept = slot.state.requests.find(call.request_id);
+  const bool made = !call.request_id.empty() && kept != slot.state.requests.end() &&
+                    kept->second.kind == KeptRequest::Kind::kCreateStudy;
+  if (made) {  // It gets what it made, and hears so (docs/contracts.md, 12).
     return Answer<Engine::Created>(slot.id, {}, std::move(call.done),
-                                   Engine::Created{ViewOf(slot.state), !call.resume});
+                                   Engine::Created{ViewOf(slot.state), true});
   }
   if (!call.resume) {
     return Answer<Engine::Created>(

@@ -7,6 +7,8 @@
 
 #include <exception>
 
+#include "tuner-service/rpc/line_bound.h"
+
 namespace jizi::tuner {
 namespace {
 
@@ -60,15 +62,23 @@ class LoggingAccounts final : public Accounts {
     if (logger_ == nullptr) return;
     const bool failure = IsFailure(end.status);
     if (!failure && !logs_calls()) return;
+    int64_t left_out = 0;
+    if (!logs_calls()) {
+      const auto taken = failures_.Take(std::chrono::steady_clock::now());
+      if (!taken) return;
+      left_out = *taken;
+    }
     const std::string code = absl::StatusCodeToString(end.status.code());
     const auto level = failure ? spdlog::level::warn : spdlog::level::info;
     if (end.status.ok()) {
       logger_->log(level, "call={} study={} code=OK us={} peer={}", NameOf(method),
                    Quoted(end.study), end.took.count(), Quoted(end.peer));
     } else {
-      logger_->log(level, "call={} study={} code={} detail={} us={} peer={} message={}",
+      const std::string more = left_out == 0 ? "" : " left_out=" + std::to_string(left_out);
+      logger_->log(level, "call={} study={} code={} detail={} us={} peer={} message={}{}",
                    NameOf(method), Quoted(end.study), code, Quoted(DetailOf(end.status).code),
-                   end.took.count(), Quoted(end.peer), Quoted(std::string(end.status.message())));
+                   end.took.count(), Quoted(end.peer), Quoted(std::string(end.status.message())),
+                   more);
     }
   }
 
@@ -86,12 +96,14 @@ class LoggingAccounts final : public Accounts {
 
  private:
   std::shared_ptr<spdlog::details::thread_pool> pool_;
+  LineBound failures_;
   std::shared_ptr<spdlog::async_logger> logger_;  // Null where nothing is logged.
 };
 
 }  // namespace
 
 bool IsFailure(const Status& status) {
+  if (DetailOf(status).code == "SHUTTING_DOWN") return false;  // We were told to.
   switch (status.code()) {
     case StatusCode::kInternal:
     case StatusCode::kUnavailable:

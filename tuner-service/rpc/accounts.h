@@ -78,7 +78,7 @@ class Accounts {
   std::array<Counters, kMethods> counters_;
 };
 
-// Is it our fault, or the way to the disk?
+// Is it our fault, or the way to the disk? An end that we were told to make is neither.
 bool IsFailure(const Status& status);
 
 }  // namespace jizi::tuner

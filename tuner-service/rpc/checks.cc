@@ -64,6 +64,11 @@ Status CheckStudyName(const Field& field, const std::string& text) {
   return CheckSize(field, text.size(), kMaxStudyNameBytes);
 }
 
+Status CheckNotBlank(const Field& field, const std::string& text) {
+  if (text.empty() || text.find_first_not_of(" \t") != std::string::npos) return absl::OkStatus();
+  return Refuse(field, "is blank", "use at least one printable character");
+}
+
 Status CheckRequestId(const Field& field, const std::string& text) {
   if (text.empty())
     return Refuse(field, "is empty",

@@ -28,6 +28,7 @@ Status CheckSize(const Field& field, size_t bytes, size_t max);
 Status CheckName(const Field& field, const std::string& text);
 // One that looks something up: not empty, and not so long that an answer could not repeat it.
 Status CheckStudyName(const Field& field, const std::string& text);
+Status CheckNotBlank(const Field& field, const std::string& text);
 Status CheckRequestId(const Field& field, const std::string& text);
 
 // The last `max` bytes, from a whole UTF-8 character on: of a long reason the end tells most.

@@ -62,6 +62,10 @@ void Handlers::CreateStudy(const v1::CreateStudyRequest& request,
   if (Status checked = CheckRequestId({"request_id"}, request.request_id()); !checked.ok()) {
     return answer.End(checked);
   }
+  // Here, and not where specs are read: a file may hold a study of such a name.
+  if (Status checked = CheckNotBlank({"spec.name"}, request.spec().name()); !checked.ok()) {
+    return answer.End(checked);
+  }
   StatusOr<StudySpec> spec = FromWire(request.spec());
   if (!spec.ok()) return answer.End(spec.status());
   engine_.Create(*std::move(spec), request.request_id(), request.resume(),

@@ -6,7 +6,9 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
+#include "schedulers/model/text.h"
 #include "tuner-service/rpc/checks.h"
 #include "tuner-service/rpc/convert.h"
 #include "tuner-service/rpc/limits.h"
@@ -112,6 +114,28 @@ std::optional<double> LastValue(const Trial& trial, const std::string& metric) {
   return std::nullopt;
 }
 
+// A name that no trial has reported and the study does not know would give a list that only looks
+// sorted.
+Status CheckSortMetric(const Study& study, const std::string& metric) {
+  constexpr size_t kMostTold = 20;
+  if (metric.empty() || metric == "objective") return absl::OkStatus();
+  std::set<std::string> known;
+  for (const MetricSpec& spec : study.spec->metrics) known.insert(spec.name);
+  if (known.contains(metric)) return absl::OkStatus();
+  for (const Cow<Trial>& trial : study.trials) {
+    if (LastValue(*trial, metric)) return absl::OkStatus();
+    if (trial->measurements.empty() || known.size() >= kMostTold) continue;
+    for (const auto& [name, value] : trial->measurements.back().metrics) known.insert(name);
+  }
+  std::string told = "objective";
+  for (const std::string& name : known) told += ", " + name;
+  const auto nearest = Nearest(metric, {known.begin(), known.end()});
+  return Error(StatusCode::kInvalidArgument, "no trial of the study has a metric " + Quoted(metric),
+               {"UNKNOWN_METRIC", metric,
+                (nearest ? "did you mean " + Quoted(*nearest) + "? " : std::string()) +
+                    "known here: " + told});
+}
+
 Place PlaceInOrder(const Trial& trial, const v1::ListTrialsRequest& request) {
   const std::optional<double> value = request.sort_metric() == "objective"
                                           ? trial.objective
@@ -171,6 +195,7 @@ StatusOr<v1::ListTrialsResponse> ListTrials(const StudyView& view,
   const Filter filter = TRY(FilterOf(request));
   const uint64_t query = QueryOf(request);
   const std::optional<Place> after = TRY(PlaceOf(request.page_token(), query));
+  if (!after) TRY(CheckSortMetric(view.study, request.sort_metric()));
   const auto pick = request.sort_metric().empty() ? PickById : PickSorted;
   const Picked picked = pick(view.study, request, filter, after, count);
 

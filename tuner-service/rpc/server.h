@@ -21,8 +21,9 @@ namespace jizi::tuner {
 // drops lines rather than wait.
 enum class CallLog {
   kOff,
-  kFailures,  // Calls that failed for a reason of ours: Internal, Unavailable, DataLoss, Unknown.
-  kAll,       // And, at shutdown, a line of counters for each method.
+  kFailures,  // Calls that failed for a reason of ours: Internal, Unavailable, DataLoss, Unknown;
+              // at most 20 lines in 10 s, then left_out=N in the next one.
+  kAll,  // And, at shutdown, a line of counters for each method.
 };
 
 struct ServerOptions {

@@ -14,6 +14,10 @@ constexpr size_t kPieceBytes = 1 << 20;
 void WatchBuffer::Take(const StudyChange& change) {
   MutexLock lock(mutex_);
   if (ended_) return;
+  if (!change.why.ok()) {  // It is there, and cannot be read.
+    ended_ = change.why;
+    return;
+  }
   if (change.deleted) {
     ended_ = Error(
         StatusCode::kNotFound, "the study was deleted",
