@@ -63,6 +63,13 @@ TEST(Text, Durations) {
   EXPECT_EQ(ShowDuration(Seconds(273600)), "3d 04h");
 }
 
+TEST(Text, PrintableKeepsLinesAndNothingThatMovesTheCursor) {
+  EXPECT_EQ(Printable("a\nb\t\x1b[2J\x7f\n"), "a\nb??[2J?\n");
+  EXPECT_EQ(Printable("\xc2\x9b"
+                      "2J 参数 \xff"),
+            "?2J 参数 ?");
+}
+
 TEST(Table, ColumnsAreAlignedAndFitTheWidth) {
   const std::vector<Column> columns = {{"name"}, {"n", true}};
   const std::vector<Row> rows = {{"参数", "1"}, {"a long name indeed", "20"}};

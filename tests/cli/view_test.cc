@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tuner-service/cli/closing.h"
 #include "tuner-service/cli/text.h"
 
 namespace jizi::tuner {
@@ -129,14 +130,32 @@ TEST(LiveView, PlainLinesSayStartsProgressAndEnds) {
               ElementsAre("sweep is finished: run_cap of 1 reached"));
 }
 
-TEST(LiveView, AFailureShowsItsReasonOnOneLine) {
+TEST(LiveView, AFailureShowsItsReasonAndTheLastLineOfStderrOnOneLine) {
   LiveView view(LiveView::Lines::kEnds);
   v1::Study study = StudyOf(4);
   view.Fold(Change(study, {}, true), At(0));
   v1::Trial trial = TrialOf(3, v1::TRIAL_STATE_FAILED, 0.5);
-  trial.set_end_why("exit code 1\nTraceback\x1b[2J");
+  trial.set_end_why("exit code 1\nTraceback\n  x\nValueError: \x1b[2Jboom\n\n");
   EXPECT_THAT(view.Fold(Change(study, {trial}), At(1)),
-              ElementsAre("trial 3 failed  lr=0.5  exit code 1"));
+              ElementsAre("trial 3 failed  lr=0.5  exit code 1: ValueError: ?[2Jboom"));
+}
+
+TEST(LiveView, NoLineCanMoveTheCursor) {
+  LiveView view(LiveView::Lines::kProgress);
+  v1::Study study = StudyOf(4);
+  study.mutable_spec()->set_name("s\x1b[2J");
+  study.mutable_spec()->mutable_metrics(0)->set_name("m\x1b[2J");
+  study.mutable_spec()->mutable_parameters(0)->set_name("l\nr");
+  study.set_best_trial(1);
+  study.set_best_objective(0.5);
+  view.Fold(Change(study, {}, true), At(0));
+  v1::Trial trial = TrialOf(1, v1::TRIAL_STATE_RUNNING, 0.5);
+  (*trial.mutable_params())["l\nr"].set_string_value("a\x1b[2J\nb");
+  std::vector<std::string> lines = view.Fold(Change(study, {trial}), At(1));
+  for (const std::string& line : view.Frame(At(1), {80, 24})) lines.push_back(line);
+  EXPECT_GT(lines.size(), 3u);
+  for (const std::string& line : lines) EXPECT_EQ(Printable(line), line);
+  for (const std::string& line : lines) EXPECT_EQ(line.find('\n'), std::string::npos) << line;
 }
 
 TEST(LiveView, AReleasedTrialIsSaid) {
@@ -188,6 +207,33 @@ TEST(Show, JsonHasTheProtosNamesAndNanAsText) {
   EXPECT_THAT(json, HasSubstr("\"end_why\":\"\""));
   EXPECT_THAT(json, HasSubstr("\"float_value\":0.25"));
   EXPECT_EQ(json.find('\n'), std::string::npos);
+}
+
+TEST(Closing, NamesTheCommandsThatWorkWhateverTheFileIsCalled) {
+  v1::Study study = StudyOf(4);
+  study.mutable_spec()->set_name("my study");
+  study.set_state(v1::STUDY_STATE_STOPPED);
+  const ClosingWords words = {"/d/x.db", " --db /d/x.db", "jizi run x.yaml --resume"};
+  const std::string text = Closing(study, nullptr, nullptr, words);
+  EXPECT_THAT(text, HasSubstr("everything is in /d/x.db\n"));
+  EXPECT_THAT(text, HasSubstr("jizi trials 'my study' --db /d/x.db\n"));
+  EXPECT_THAT(text, HasSubstr("to go on: jizi run x.yaml --resume\n"));
+}
+
+TEST(Closing, WhereEveryTrialFailedItSaysWhyAndWhereTheRestIs) {
+  v1::Study study = StudyOf(2);
+  study.set_state(v1::STUDY_STATE_FINISHED);
+  study.mutable_counts()->set_failed(2);
+  EXPECT_TRUE(AllFailed(study));
+  v1::Trial trial = TrialOf(2, v1::TRIAL_STATE_FAILED, 0.5);
+  trial.set_end_why("exit code 3\nfirst\nModuleNotFoundError: no module");
+  const std::string text =
+      Closing(study, nullptr, &trial, {"/d/sweep.db", " --db /d/sweep.db", "jizi run s.yaml"});
+  EXPECT_THAT(text, HasSubstr("trial 2: exit code 3: ModuleNotFoundError: no module\n"));
+  EXPECT_THAT(text, HasSubstr("jizi show sweep 2 --db /d/sweep.db\n"));
+  EXPECT_THAT(text, HasSubstr("jizi retry sweep --db /d/sweep.db, then jizi run s.yaml\n"));
+  study.mutable_counts()->set_completed(1);
+  EXPECT_FALSE(AllFailed(study));
 }
 
 TEST(Show, CsvHasOneRowATrial) {

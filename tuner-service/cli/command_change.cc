@@ -15,9 +15,10 @@ StatusOr<ServiceConnection> ConnectToChange(const QueryOptions& options) {
   return Connect(TRY(Resolved(options.target, options.study)), Purpose::kChange);
 }
 
-void Tell(const QueryOptions& options, const google::protobuf::Message& message,
-          const std::string& text) {
-  Print((options.json ? Json(message) : text) + "\n");
+// The change is made by then; that it was made may still not be heard.
+Status Tell(const QueryOptions& options, const google::protobuf::Message& message,
+            const std::string& text) {
+  return options.json ? Write(Json(message) + "\n") : WriteText(text + "\n");
 }
 
 Status Enqueue(const QueryOptions& options, const std::vector<std::string>& assignments) {
@@ -31,10 +32,9 @@ Status Enqueue(const QueryOptions& options, const std::vector<std::string>& assi
   for (const auto& [name, value] : params) (*request.mutable_params())[name] = ToWire(value);
   const auto response =
       TRY(connection.client->Call(&v1::TuneService::Stub::EnqueueTrial, request, kCommandDeadline));
-  Tell(options, response.trial(),
-       "trial " + std::to_string(response.trial().id()) +
-           " is queued: " + ShowParams(study.spec(), response.trial()));
-  return absl::OkStatus();
+  return Tell(options, response.trial(),
+              "trial " + std::to_string(response.trial().id()) +
+                  " is queued: " + ShowParams(study.spec(), response.trial()));
 }
 
 Status Retry(const QueryOptions& options, const std::vector<int64_t>& trials) {
@@ -47,9 +47,9 @@ Status Retry(const QueryOptions& options, const std::vector<int64_t>& trials) {
       TRY(connection.client->Call(&v1::TuneService::Stub::RetryTrials, request, kCommandDeadline));
   std::vector<std::string> queued;
   for (const int64_t trial : response.queued()) queued.push_back(std::to_string(trial));
-  Tell(options, response,
-       queued.empty() ? "no trial has failed" : "queued again: trial " + Joined(queued, ", "));
-  return absl::OkStatus();
+  return Tell(
+      options, response,
+      queued.empty() ? "no trial has failed" : "queued again: trial " + Joined(queued, ", "));
 }
 
 Status SetState(const QueryOptions& options, StudyAction action) {
@@ -63,8 +63,7 @@ Status SetState(const QueryOptions& options, StudyAction action) {
       connection.client->Call(&v1::TuneService::Stub::SetStudyState, request, kCommandDeadline));
   std::string text = Shown(options.study) + " is " + StateName(response.study().state());
   if (!response.study().state_why().empty()) text += ": " + Fit(response.study().state_why(), 300);
-  Tell(options, response.study(), text);
-  return absl::OkStatus();
+  return Tell(options, response.study(), text);
 }
 
 Status Delete(const QueryOptions& options) {
@@ -73,9 +72,8 @@ Status Delete(const QueryOptions& options) {
   request.set_study(options.study);
   const auto response =
       TRY(connection.client->Call(&v1::TuneService::Stub::DeleteStudy, request, kCommandDeadline));
-  Tell(options, response,
-       Shown(options.study) + " is deleted; its trials' folders are left where they are");
-  return absl::OkStatus();
+  return Tell(options, response,
+              Shown(options.study) + " is deleted; its trials' folders are left where they are");
 }
 
 ExitCode Done(const Status& status) {

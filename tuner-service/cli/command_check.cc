@@ -11,6 +11,7 @@
 #include "tuner-service/cli/terminal.h"
 #include "tuner-service/cli/text.h"
 #include "tuner-service/rpc/convert.h"
+#include "tuner-service/workers/worker.h"
 
 namespace jizi::tuner {
 namespace {
@@ -87,14 +88,14 @@ std::vector<Params> SampleTrials(const Sweep& sweep) {
   return samples;
 }
 
-void PrintJson(const Sweep& sweep) {
+Status WriteJson(const Sweep& sweep) {
   std::string text = Json(ToWire(sweep.study)) + "\n";
   for (const Params& params : SampleTrials(sweep)) {
     v1::EnqueueTrialRequest sample;
     for (const auto& [name, value] : params) (*sample.mutable_params())[name] = ToWire(value);
     text += Json(sample) + "\n";
   }
-  Print(text);
+  return Write(text);
 }
 
 std::string Head(const Sweep& sweep) {
@@ -121,7 +122,7 @@ std::string Head(const Sweep& sweep) {
   return text + "\n";
 }
 
-void PrintText(const Sweep& sweep, size_t width) {
+Status WriteSweep(const Sweep& sweep, size_t width) {
   std::vector<Row> rows;
   bool conditions = false;
   for (const ParameterSpec& spec : sweep.study.space.parameters) {
@@ -135,7 +136,7 @@ void PrintText(const Sweep& sweep, size_t width) {
   }
   std::string text = Head(sweep) + "\n" + RenderTable(columns, rows, width) + "\nfor example\n";
   for (const Params& params : SampleTrials(sweep)) text += "  " + ToJsonText(params) + "\n";
-  Print(text);
+  return WriteText(text);
 }
 
 }  // namespace
@@ -156,18 +157,19 @@ ExitCode CommandCheck(const CheckOptions& options) {
     PrintError(CommandFault(options.sweep_file, *sweep, status));
     return kExitUsage;
   }
+  if (const Status status = CheckSlots(sweep->launch, sweep->workers); !status.ok()) {
+    PrintError(options.sweep_file + ": " + ForPeople(status));
+    return kExitUsage;
+  }
   if (!sweep->study.budget.run_cap && !CountPoints(sweep->study.space)) {
     sweep->notes.push_back({1, "there is no run_cap: it goes on until it is stopped"});
   }
   for (const SweepNote& note : sweep->notes) {
     PrintError(options.sweep_file + ":" + std::to_string(note.line) + ": note: " + note.text);
   }
-  if (options.json) {
-    PrintJson(*sweep);
-  } else {
-    PrintText(*sweep, Terminal().TableWidth());
-  }
-  return kExitOk;
+  const Status written =
+      options.json ? WriteJson(*sweep) : WriteSweep(*sweep, Terminal().TableWidth());
+  return written.ok() ? kExitOk : Complain(written);
 }
 
 }  // namespace jizi::tuner

@@ -24,21 +24,18 @@ StatusOr<ServiceConnection> ConnectToRead(const QueryOptions& options,
 }
 
 template <typename Message>
-void PrintJsonLines(const std::vector<Message>& messages) {
+Status WriteJsonLines(const std::vector<Message>& messages) {
   std::string text;
   for (const Message& message : messages) text += Json(message) + "\n";
-  Print(text);
+  return Write(text);
 }
 
 Status Studies(const QueryOptions& options) {
   const ServiceConnection connection = TRY(ConnectToRead(options));
   const auto studies = TRY(AllStudies(*connection.client));
-  if (options.json) {
-    PrintJsonLines(studies);
-  } else {
-    Print(studies.empty() ? "no studies\n" : StudiesTable(studies, Terminal().TableWidth()));
-  }
-  return absl::OkStatus();
+  if (options.json) return WriteJsonLines(studies);
+  return WriteText(studies.empty() ? "no studies\n"
+                                   : StudiesTable(studies, Terminal().TableWidth()));
 }
 
 StatusOr<v1::TrialState> StateOf(const std::string& name) {
@@ -70,22 +67,17 @@ Status Trials(const QueryOptions& options, const TrialsOptions& wanted) {
     request.set_descending(maximize);
   }
   const auto trials = TRY(AllTrials(*connection.client, request, wanted.top));
-  if (options.json) {
-    PrintJsonLines(trials);
-  } else {
-    Print(trials.empty() ? "no trials\n"
-                         : TrialsTable(study.spec(), trials, Terminal().TableWidth()));
-  }
-  return absl::OkStatus();
+  if (options.json) return WriteJsonLines(trials);
+  return WriteText(trials.empty() ? "no trials\n"
+                                  : TrialsTable(study.spec(), trials, Terminal().TableWidth()));
 }
 
 Status Show(const QueryOptions& options, int64_t id) {
   const ServiceConnection connection = TRY(ConnectToRead(options));
   const v1::Study study = TRY(GetStudy(*connection.client, options.study));
   const v1::Trial trial = TRY(WholeTrial(*connection.client, options.study, id));
-  Print(options.json ? Json(trial) + "\n"
-                     : TrialInFull(study.spec(), trial, Terminal().TableWidth()));
-  return absl::OkStatus();
+  if (options.json) return Write(Json(trial) + "\n");
+  return WriteText(TrialInFull(study.spec(), trial, Terminal().TableWidth()));
 }
 
 StatusOr<ExitCode> Best(const QueryOptions& options) {
@@ -96,7 +88,7 @@ StatusOr<ExitCode> Best(const QueryOptions& options) {
     return kExitNoResult;
   }
   const v1::Trial trial = TRY(WholeTrial(*connection.client, options.study, study.best_trial()));
-  Print(options.json ? Json(trial) + "\n" : BestTrial(study, trial));
+  TRY(options.json ? Write(Json(trial) + "\n") : WriteText(BestTrial(study, trial)));
   return kExitOk;
 }
 
@@ -122,14 +114,13 @@ StatusOr<ExitCode> Watch(const QueryOptions& options) {
     std::vector<std::string> lines;
     const Status ended = watcher.ended();
     for (const auto& change : watcher.Take()) {
-      if (options.json) {
-        Print(Json(change) + "\n");
-      }
+      if (options.json) TRY(Write(Json(change) + "\n"));
       const auto more = view.Fold(change, now());
       lines.insert(lines.end(), more.begin(), more.end());
       whole = !change.more();
     }
     if (!options.json) terminal.Draw(lines, view.Frame(now(), terminal.Size()));
+    TRY(terminal.written());
     if (!ended.ok()) return ended;
     // Without its owner a file does not change.
     const bool still = connection.local != nullptr;
@@ -146,18 +137,14 @@ Status Export(const QueryOptions& options, ExportFormat format) {
   v1::ListTrialsRequest request;
   request.set_study(options.study);
   const auto trials = TRY(AllTrials(*connection.client, request, 0));
-  if (format == ExportFormat::kCsv) {
-    Print(TrialsCsv(study.spec(), trials));
-    return absl::OkStatus();
-  }
+  if (format == ExportFormat::kCsv) return Write(TrialsCsv(study.spec(), trials));
   // One array, a trial a line, written as it goes: a study may be large.
-  Print("[");
+  TRY(Write("["));
   for (size_t i = 0; i < trials.size(); ++i) {
     const v1::Trial whole = TRY(WholeTrial(*connection.client, options.study, trials[i].id()));
-    Print((i == 0 ? "\n" : ",\n") + Json(whole));
+    TRY(Write((i == 0 ? "\n" : ",\n") + Json(whole)));
   }
-  Print("\n]\n");
-  return absl::OkStatus();
+  return Write("\n]\n");
 }
 
 ExitCode Done(const Status& status) {
@@ -189,6 +176,7 @@ ExitCode CommandExport(const QueryOptions& options, ExportFormat format) {
 }
 
 ExitCode Complain(const Status& status) {
+  if (DetailOf(status).code == "OUTPUT_CLOSED") return kExitOk;  // `| head` has what it wanted.
   // Names that others chose may hold what moves the cursor, and be long.
   PrintError(Fit("jizi: " + ForPeople(status), 2000));
   return ExitCodeFor(status);

@@ -18,6 +18,7 @@
 #include "tuner-service/cli/take_over.h"
 #include "tuner-service/cli/terminal.h"
 #include "tuner-service/cli/text.h"
+#include "tuner-service/store/store.h"
 #include "tuner-service/workers/supervisor.h"
 
 namespace jizi::tuner {
@@ -126,6 +127,7 @@ StatusOr<ExitCode> RunOnFile(const RunOptions& options, mode_t mask) {
   const std::string by_default = std::filesystem::path(options.sweep_file).stem().string() + ".db";
   const std::string database =
       TRY(Absolute(options.target.database.empty() ? by_default : options.target.database));
+  TRY(JudgeDatabase(database, Opening::kToWrite));  // Before anything is made beside it.
   // Asked before the fork, so that the supervisor does not inherit the lock, and that nobody waits
   // for the supervisor of a run that is going on. What stood in it is gone once it is released.
   const std::string left_over = TRY(OwnerLock::Take(database, kLockWait))->former().address;
@@ -142,6 +144,7 @@ StatusOr<ExitCode> RunOnFile(const RunOptions& options, mode_t mask) {
   NoteBox notes;  // Before the service, whose threads use it.
   LocalService::Options service_options;
   service_options.on_error = [&notes](const Status& status) { notes.Add(ForPeople(status)); };
+  service_options.on_store = [&notes](const std::string& note) { notes.Add(note); };
   const auto service = TRY(LocalService::Start(database, service_options));
   const auto recovered =
       RecoverStudies(database, service->address(), [&] { return interrupted(); });

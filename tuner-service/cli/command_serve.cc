@@ -16,6 +16,7 @@
 #include "tuner-service/cli/signals.h"
 #include "tuner-service/cli/take_over.h"
 #include "tuner-service/cli/terminal.h"
+#include "tuner-service/store/store.h"
 
 namespace jizi::tuner {
 namespace {
@@ -85,6 +86,7 @@ StatusOr<ExitCode> Serve(const ServeOptions& options) {
   signal(SIGPIPE, SIG_IGN);
   TRY(CheckListen(options));
   const Target target = TRY(Resolved({options.database, "", "", ""}, ""));
+  TRY(JudgeDatabase(target.database, Opening::kToWrite));  // Before anything is made beside it.
   const auto lock = TRY(OwnerLock::Take(target.database, kLockWait));
   RemoveSocketFolder(lock->former().address);
   // Its own socket is for --db of this user; workers come by --listen.
@@ -92,6 +94,7 @@ StatusOr<ExitCode> Serve(const ServeOptions& options) {
   service_options.log = options.log_file.empty() ? CallLog::kFailures : CallLog::kAll;
   service_options.log_file = options.log_file;
   service_options.on_error = [](const Status& status) { PrintError("jizi: " + ForPeople(status)); };
+  service_options.on_store = [](const std::string& note) { PrintError("jizi: " + note); };
   std::optional<int> signal;
   const auto stop = [&] {
     if (!signal) signal = signals.Wait(std::chrono::milliseconds(0));

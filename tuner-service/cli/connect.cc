@@ -4,6 +4,7 @@
 
 #include "tuner-service/cli/terminal.h"
 #include "tuner-service/cli/text.h"
+#include "tuner-service/store/store.h"
 
 namespace jizi::tuner {
 namespace {
@@ -144,6 +145,8 @@ StatusOr<ServiceConnection> Connect(const Target& target, Purpose purpose) {
                  {"NO_DATABASE", target.database, "`jizi run` and `jizi serve` make one"});
   }
   const std::string& database = target.database;
+  // Before anything is made beside it.
+  TRY(JudgeDatabase(database, purpose == Purpose::kChange ? Opening::kToWrite : Opening::kToRead));
   const auto begin = std::chrono::steady_clock::now();
   auto silent_since = begin;
   Owner owner;

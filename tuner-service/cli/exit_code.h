@@ -12,6 +12,7 @@ enum ExitCode : int {
   kExitUnreachable = 3,    // No service there, or the owner of the file is silent.
   kExitRefused = 4,        // It exists already, or not; or its state forbids it.
   kExitDatabase = 5,       // The database is damaged, full, locked, or cannot be written.
+  kExitOutput = 6,         // The output could not be written: it is not whole.
   kExitInterrupted = 130,  // Ctrl-C.
   kExitTerminated = 143,   // SIGTERM or SIGHUP.
 };
@@ -27,6 +28,8 @@ inline ExitCode ExitCodeFor(const Status& status) {
       // The service is there, its disk is not: full, locked by another program, out of memory.
       if (DetailOf(status).code.rfind("STORE_", 0) == 0) return kExitDatabase;
       return kExitUnreachable;
+    case StatusCode::kAborted:
+      return DetailOf(status).code == "OUTPUT_LOST" ? kExitOutput : kExitRefused;
     case StatusCode::kDeadlineExceeded:
       return kExitUnreachable;
     case StatusCode::kDataLoss:

@@ -10,7 +10,9 @@
 
 #include "base/status.h"
 #include "proto/client.h"
+#include "tuner-service/cli/noted_store.h"
 #include "tuner-service/cli/owner.h"
+#include "tuner-service/cli/socket_folder.h"
 #include "tuner-service/engine/engine.h"
 #include "tuner-service/rpc/server.h"
 
@@ -26,6 +28,8 @@ class LocalService {
     // A scheduler failed where no call waits for it, or a study cannot be read; on the engine's
     // thread, or within Start.
     std::function<void(const Status&)> on_error = nullptr;
+    // The file cannot be written, or can again (noted_store.h); on the committer's thread.
+    StoreNote on_store = nullptr;
   };
 
   // The lock stays with the caller.
@@ -40,13 +44,10 @@ class LocalService {
 
  private:
   LocalService() = default;
-  std::string folder_;
+  std::unique_ptr<SocketFolder> folder_;
   std::string address_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Server> server_;
 };
-
-// Of an owner that was killed: only what LocalService makes, and only if it is ours.
-void RemoveSocketFolder(const std::string& address);
 
 }  // namespace jizi::tuner

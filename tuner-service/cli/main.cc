@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <memory>
 
 #include "tuner-service/cli/commands.h"
@@ -27,7 +28,8 @@ STUDY is the study's name: `name:` in the sweep file, else the file's stem. With
 else the only *.db there (`run` names the database after the sweep file).
 
 Exit codes: 0 done; 1 ended without a result; 2 wrong command line, sweep file or value; 3 no service, or the file's owner is silent;
-4 refused (exists, does not exist, or its state forbids it); 5 the database is damaged, locked, full or lost; 130 Ctrl-C; 143 SIGTERM.)";
+4 refused (exists, does not exist, or its state forbids it); 5 the database is damaged, locked, full or lost;
+6 the output could not be written; 130 Ctrl-C; 143 SIGTERM.)";
 
 // The command line's own state: options fill it, the chosen command reads it.
 struct Line {
@@ -42,6 +44,23 @@ struct Line {
   std::string format = "csv";
   std::string timeout;
 };
+
+// In place of CLI11's, whose messages print bounds of doubles with 309 digits.
+CLI::Validator WholeNumber(int64_t min, int64_t max = INT64_MAX) {
+  const std::string fault =
+      "must be a whole number " +
+      (max == INT64_MAX ? "of at least " + std::to_string(min)
+                        : "from " + std::to_string(min) + " to " + std::to_string(max));
+  return CLI::Validator(
+      [=](const std::string& text) {
+        int64_t value = 0;
+        const char* const end = text.data() + text.size();
+        const auto read = std::from_chars(text.data(), end, value);
+        const bool good = read.ec == std::errc() && read.ptr == end && value >= min && value <= max;
+        return good ? std::string() : fault;
+      },
+      "");
+}
 
 void AddServer(CLI::App& command, Target& target) {
   command.add_option("--server", target.server, "Work with a server: HOST:PORT or unix:/path");
@@ -73,7 +92,7 @@ void AddRunOptions(CLI::App& command, Line& line) {
   command
       .add_option("--workers", line.run.workers,
                   "Trials at a time (else `jizi: {workers: N}`, else 1)")
-      ->check(CLI::Range(1, 1000));
+      ->check(WholeNumber(1, 1000));
   command.add_flag("--json", line.run.json,
                    "Changes and the best trial as JSON, one object a line");
 }
@@ -86,9 +105,9 @@ void AddRun(CLI::App& app, Line& line) {
                                    "Database file (else <sweep>.db in this folder)");
   AddServer(*run, line.run.target);
   run->get_option("--server")->excludes(database);
-  run->add_option("--seed", line.run.seed, "Of the scheduler (else `jizi: {seed: S}`, else 0)");
-  run->add_option("--max-trials", line.run.max_trials, "Instead of run_cap")
-      ->check(CLI::PositiveNumber);
+  run->add_option("--seed", line.run.seed, "Of the scheduler (else `jizi: {seed: S}`, else 0)")
+      ->check(WholeNumber(0));
+  run->add_option("--max-trials", line.run.max_trials, "Instead of run_cap")->check(WholeNumber(1));
   run->add_option("--timeout", line.timeout,
                   "Stop gently after this time (90s, 15m, 2h); --resume goes on");
   run->add_flag("--resume", line.run.resume, "Create the study or continue it");
@@ -133,14 +152,14 @@ void AddQueries(CLI::App& app, Line& line) {
                               "  jizi trials sweep --sort val_accuracy --top 5 --state completed");
   trials->add_option("--sort", line.trials.sort,
                      "By a metric's last value, the best first (\"objective\": the study's)");
-  trials->add_option("--top", line.trials.top, "Only the first K")->check(CLI::PositiveNumber);
+  trials->add_option("--top", line.trials.top, "Only the first K")->check(WholeNumber(1));
   trials
       ->add_option("--state", line.trials.states,
                    "Only these: queued, running, paused, completed, stopped, infeasible, failed")
       ->delimiter(',');
   CLI::App* show = AddQuery(app, line, "show", "Everything about one trial",
                             "  jizi show sweep 7\n  jizi show sweep 7 --json");
-  show->add_option("TRIAL", line.trial, "The trial's number")->required();
+  show->add_option("TRIAL", line.trial, "The trial's number")->required()->check(WholeNumber(1));
   AddQuery(app, line, "best", "The best trial and its parameters",
            "  jizi best sweep\n  jizi best sweep --json");
   AddQuery(app, line, "watch", "Follow a study until it ends",
@@ -161,7 +180,7 @@ void AddChanges(CLI::App& app, Line& line) {
   enqueue->add_option("NAME=VALUE", line.assignments, "Every parameter but constants")->required();
   CLI::App* retry = AddQuery(app, line, "retry", "Queue failed trials again",
                              "  jizi retry sweep        every failed one\n  jizi retry sweep 3 5");
-  retry->add_option("TRIAL", line.retry, "Which (else all that failed)");
+  retry->add_option("TRIAL", line.retry, "Which (else all that failed)")->check(WholeNumber(1));
   AddQuery(app, line, "pause", "Hand out no new trials; running ones go on", "  jizi pause sweep");
   AddQuery(app, line, "resume", "Hand out trials again", "  jizi resume sweep");
   AddQuery(app, line, "stop", "Tell running trials to stop, and start no more",

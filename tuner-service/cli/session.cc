@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tuner-service/cli/closing.h"
 #include "tuner-service/cli/connect.h"
 #include "tuner-service/cli/requests.h"
 #include "tuner-service/cli/show.h"
@@ -124,11 +125,22 @@ class Session {
     worker.reset();
     CatchUp(watcher);
     terminal_.EraseFrame();
-    if (!ended.ok() && !signal_) return ended;
+    if (!ended.ok() && !signal_) return WithWayOn(ended);
     return Summary();
   }
 
  private:
+  // What ended the worker and not the study: it goes on where it is, once that is mended.
+  Status WithWayOn(const Status& ended) const {
+    ErrorDetail detail = DetailOf(ended);
+    if (detail.code == "HOST_FAULT") {
+      detail.mend += ", then: " + options_.how_to_go_on;
+    } else if (detail.code == "SUPERVISOR_GONE" || detail.code == "SUPERVISOR_SILENT") {
+      detail.mend = "to go on: " + options_.how_to_go_on;
+    }
+    return detail.code.empty() ? ended : Error(ended.code(), std::string(ended.message()), detail);
+  }
+
   void HandleSignal(int signal, Worker& worker) {
     if (signal_ && signal == SIGINT) {
       Say("killing the trials");
@@ -182,31 +194,28 @@ class Session {
              watcher.ended().ok() && !signals_.Wait(std::chrono::milliseconds(20)));
   }
 
+  StatusOr<v1::Trial> LastFailed() {
+    v1::ListTrialsRequest request;
+    request.set_study(sweep_.study.name);
+    request.add_states(v1::TRIAL_STATE_FAILED);
+    request.set_descending(true);
+    auto trials = TRY(AllTrials(client_, request, 1));
+    return trials.empty() ? v1::Trial() : std::move(trials.front());
+  }
+
   StatusOr<ExitCode> Summary() {
     const v1::Study study = TRY(GetStudy(client_, sweep_.study.name));
     const bool measured = study.has_best_trial();
-    const bool over = study.state() == v1::STUDY_STATE_FINISHED;
-    std::string text;
+    v1::Trial best;
     if (measured) {
-      const v1::Trial best = TRY(WholeTrial(client_, sweep_.study.name, study.best_trial()));
-      text = BestTrial(study, best);
+      best = TRY(WholeTrial(client_, sweep_.study.name, study.best_trial()));
       if (options_.json) Print(Json(best) + "\n");
-    } else if (study.spec().metrics_size() > 0) {
-      text = "no trial has a result\n";
     }
-    text += Fit(study.spec().name(), 60) + " is " + StateName(study.state());
-    if (!study.state_why().empty()) text += ": " + Fit(study.state_why(), 300);
-    text += "; " + std::to_string(EndedTrials(study.counts())) + " trials have ended";
-    if (study.counts().failed() > 0)
-      text += ", " + std::to_string(study.counts().failed()) + " of them failed";
-    text += "\n";
-    if (!options_.database.empty()) text += "everything is in " + options_.database + "\n";
-    if (!over) {
-      text += "to go on: " + options_.how_to_go_on + "\n";
-    } else if (study.counts().failed() > 0) {
-      text += "to try the failed ones again: jizi retry " + ForShell(sweep_.study.name) +
-              options_.target_words + ", then " + options_.how_to_go_on + "\n";
-    }
+    v1::Trial failed;
+    if (AllFailed(study)) failed = TRY(LastFailed());
+    const std::string text =
+        Closing(study, measured ? &best : nullptr, AllFailed(study) ? &failed : nullptr,
+                {options_.database, options_.target_words, options_.how_to_go_on});
     options_.json ? PrintError(text) : Print(text);
     if (signal_) return *signal_ == SIGINT ? kExitInterrupted : kExitTerminated;
     const bool result = study.spec().metrics_size() > 0 ? measured : study.counts().completed() > 0;
@@ -230,6 +239,8 @@ class Session {
 
 StatusOr<ExitCode> RunSession(const Sweep& sweep, const SessionOptions& options, NoteBox& notes,
                               Supervisor& supervisor, Signals& signals) {
+  // Before there is a study: a refused start leaves none behind.
+  TRY(CheckSlots(sweep.launch, options.slots));
   const std::unique_ptr<Client> client = TRY(Client::Connect(options.service));
   TRY(CreateStudy(*client, sweep, options, notes));
   return Session(sweep, options, *client, notes, signals).Run(supervisor);

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "proto/client.h"
 #include "tuner-service/cli/table.h"
@@ -133,6 +134,17 @@ std::string ShowValue(const v1::Value& value) {
     default:
       return ToJsonText(value);
   }
+}
+
+std::string ReasonLine(const std::string& why) {
+  std::string first;
+  std::string last;
+  std::istringstream lines(why);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    (first.empty() ? first : last) = line;
+  }
+  return Fit(first, 300) + (last.empty() ? "" : ": " + Fit(last, 160));
 }
 
 std::string ShowParams(const v1::StudySpec& spec, const v1::Trial& trial) {

@@ -30,6 +30,10 @@ std::string ShowValue(const v1::Value& value);
 
 // "lr=0.01 batch_size=128": in the space's order, constants left out (they say nothing about this
 // trial).
+// Why a trial or an attempt ended, on one line: the reason, and the last line of stderr, which says
+// more than the first.
+std::string ReasonLine(const std::string& why);
+
 std::string ShowParams(const v1::StudySpec& spec, const v1::Trial& trial);
 
 // "val_accuracy 0.913": the objective of an ended trial, else the metric's last value; empty if

@@ -217,6 +217,9 @@ void ReadNameAndBudget(const YamlNode& root, const std::string& file, SweepReade
   study.name = std::filesystem::path(file).stem().string();
   if (const YamlNode* name = root.Find("name"); name != nullptr && name->kind != YamlKind::kNull) {
     study.name = reader.Text(*name, "name").value_or(study.name);
+    if (study.name.find_first_not_of(" \t") == std::string::npos) {
+      reader.faults.Add(name->line, "name is blank", "give it a name, or take the key out");
+    }
   }
   if (const YamlNode* description = root.Find("description");
       description != nullptr && description->kind == YamlKind::kScalar) {
@@ -232,9 +235,18 @@ void CheckGrid(SweepReader& reader) {
   if (reader.sweep.study.method != "grid") return;
   for (const ParameterSpec& spec : reader.sweep.study.space.parameters) {
     if (GridValues(spec.domain)) continue;
-    reader.faults.Add(reader.parameter_lines[spec.name],
-                      Shown(spec.name) + ": a grid needs values to count, this one is continuous",
-                      "give `values`, a step (`distribution: q_uniform`), or use `method: random`");
+    const auto* numeric = std::get_if<NumericDomain>(&spec.domain);
+    const auto* uniform =
+        numeric == nullptr ? nullptr : std::get_if<Uniform>(&numeric->distribution);
+    const bool stepped = uniform != nullptr && (numeric->integral || numeric->quantum > 0);
+    reader.faults.Add(
+        reader.parameter_lines[spec.name],
+        Shown(spec.name) + ": a grid needs values to count, " +
+            (stepped ? "and from " + ShowNumber(uniform->min) + " to " + ShowNumber(uniform->max) +
+                           " there are too many"
+                     : "this one is continuous"),
+        stepped ? "bring min and max together, take a larger step, or use `method: random`"
+                : "give `values`, a step (`distribution: q_uniform`), or use `method: random`");
   }
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 // terminal.h - where lines and frames go: a terminal that is redrawn in place, or anything else,
-// line by line. NO_COLOR and TERM=dumb are honoured (https://no-color.org). Threads: from one
-// thread.
+// line by line. NO_COLOR and TERM=dumb are honoured (https://no-color.org). Fails: Aborted
+// OUTPUT_LOST (a full disk), OUTPUT_CLOSED (EPIPE: `| head`). Threads: from one thread.
 
 #include <string>
 #include <vector>
+
+#include "base/status.h"
 
 #include "tuner-service/cli/view.h"
 
@@ -27,13 +29,24 @@ class Terminal {
   void Draw(const std::vector<std::string>& lines, const std::vector<std::string>& frame);
   void EraseFrame();
 
+  // The first line that could not be written. It goes on trying: a run outlives its output.
+  const Status& written() const { return written_; }
+
  private:
+  void Put(const std::string& text);
   bool interactive_ = false;
   bool coloured_ = false;
   size_t drawn_ = 0;  // Lines of the frame on the screen.
+  Status written_;
 };
 
-void Print(const std::string& text);       // To stdout, flushed.
-void PrintError(const std::string& text);  // To stderr.
+// To stdout, all of it or an error.
+Status Write(const std::string& text);
+// The same for lines that a person reads: what others named cannot move the cursor.
+Status WriteText(const std::string& text);
+// To stdout, for what goes on whether or not somebody reads it.
+void Print(const std::string& text);
+// To stderr, with what could move the cursor replaced.
+void PrintError(const std::string& text);
 
 }  // namespace jizi::tuner

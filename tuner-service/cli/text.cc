@@ -93,6 +93,18 @@ size_t FirstBadUtf8(const std::string& text) {
   return std::string::npos;
 }
 
+std::string Printable(const std::string& text) {
+  std::string shown;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = Decode(text, at);
+    const size_t bytes = std::max<size_t>(1, point.bytes);
+    const bool bad = point.bytes == 0 || (IsControl(point.value) && text[at] != '\n');
+    shown += bad ? "?" : text.substr(at, bytes);
+    at += bytes;
+  }
+  return shown;
+}
+
 size_t Width(const std::string& text) {
   size_t width = 0;
   for (const Cell& cell : Cells(text)) width += cell.width;

@@ -41,12 +41,6 @@ std::optional<Seconds> TrialTimeLeft(const v1::Trial& trial, WallTime now) {
   return Elapsed(trial, now) * ((1 - *fraction) / done);
 }
 
-std::string FirstLine(const std::string& text) {
-  // The last line of stderr says more than the first; the service puts the reason before it.
-  const size_t end = text.find('\n');
-  return end == std::string::npos ? text : text.substr(0, end);
-}
-
 std::string StepOf(const v1::Trial& trial) {
   if (!trial.has_last_measurement()) return "starting";
   std::string step = "step " + std::to_string(trial.last_measurement().step());
@@ -132,7 +126,7 @@ void LiveView::FoldTrial(const v1::Trial& trial, bool snapshot, WallTime now,
       line = "trial " + std::to_string(trial.id()) + " is paused";
     if (trial.attempts_size() > 0) {
       const std::string& why = trial.attempts(trial.attempts_size() - 1).why();
-      if (!why.empty()) line += ": " + Fit(FirstLine(why), 300);
+      if (!why.empty()) line += ": " + ReasonLine(why);
     }
     lines.push_back(line);
   }
@@ -153,7 +147,7 @@ std::string LiveView::EndLine(const v1::Trial& trial) const {
     line += colours_.Good("  best so far");
   const std::string params = ShowParams(study_.spec(), trial);
   if (!params.empty()) line += "  " + Fit(params, 2000);
-  if (!good && !trial.end_why().empty()) line += "  " + Fit(FirstLine(trial.end_why()), 300);
+  if (!good && !trial.end_why().empty()) line += "  " + ReasonLine(trial.end_why());
   return line;
 }
 
@@ -223,7 +217,8 @@ std::string LiveView::BestLine(size_t columns) const {
   if (!study_.has_best_trial()) return colours_.Dim(Fit("no best trial yet", columns));
   std::string line = "best  #" + std::to_string(study_.best_trial());
   if (study_.has_best_objective() && study_.spec().metrics_size() > 0) {
-    line += "  " + study_.spec().metrics(0).name() + " " + ShowNumber(study_.best_objective());
+    line += "  " + Fit(study_.spec().metrics(0).name(), 100) + " " +
+            ShowNumber(study_.best_objective());
   }
   if (best_ && best_->id() == study_.best_trial()) line += "  " + ShowParams(study_.spec(), *best_);
   return colours_.Good(Fit(line, columns));
