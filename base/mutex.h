@@ -1,6 +1,7 @@
 #pragma once
 // mutex.h - std::mutex and std::condition_variable with clang's thread-safety annotations.
-// Debian's absl::Mutex gives false races under TSAN, and std::mutex alone cannot be checked by -Wthread-safety.
+// Debian's absl::Mutex gives false races under TSAN, and std::mutex alone cannot be checked by
+// -Wthread-safety.
 
 #include <chrono>
 #include <condition_variable>
@@ -35,7 +36,10 @@ class JIZI_THREAD_ANNOTATION(capability("mutex")) Mutex {
 
 class JIZI_THREAD_ANNOTATION(scoped_lockable) MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) JIZI_THREAD_ANNOTATION(acquire_capability(mutex)) : mutex_(mutex) { mutex_.Lock(); }
+  explicit MutexLock(Mutex& mutex) JIZI_THREAD_ANNOTATION(acquire_capability(mutex))
+      : mutex_(mutex) {
+    mutex_.Lock();
+  }
   ~MutexLock() JIZI_THREAD_ANNOTATION(release_capability()) { mutex_.Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

@@ -19,7 +19,7 @@ std::string Payload(const Status& status, const char* key) {
 
 }  // namespace
 
-Status Error(StatusCode kind, std::string message, ErrorDetail detail) {
+Status Error(StatusCode kind, const std::string& message, ErrorDetail detail) {
   Status status(kind, message);
   status.SetPayload(kCode, absl::Cord(std::move(detail.code)));
   status.SetPayload(kSubject, absl::Cord(std::move(detail.subject)));

@@ -1,7 +1,8 @@
 #pragma once
-// status.h - errors of the service side: an absl::Status that says what is wrong, about what, and the mend; and TRY.
-// The code is a stable upper-case word (STUDY_EXISTS, LEASE_LOST) that programs compare; people read message and mend.
-// Threads: values only.   Cost: an error allocates, OK does not.
+// status.h - errors of the service side: an absl::Status that says what is wrong, about what, and
+// the mend; and TRY. The code is a stable upper-case word (STUDY_EXISTS, LEASE_LOST) that programs
+// compare; people read message and mend. Threads: values only.   Cost: an error allocates, OK does
+// not.
 
 #include <string>
 #include <utility>
@@ -23,7 +24,7 @@ struct ErrorDetail {
   bool operator==(const ErrorDetail&) const = default;
 };
 
-Status Error(StatusCode kind, std::string message, ErrorDetail detail);
+Status Error(StatusCode kind, const std::string& message, ErrorDetail detail);
 
 // Empty members where the status carries none.
 ErrorDetail DetailOf(const Status& status);
@@ -32,7 +33,9 @@ ErrorDetail DetailOf(const Status& status);
 std::string ForPeople(const Status& status);
 
 namespace internal {
-inline const Status& StatusOf(const Status& status) { return status; }
+inline const Status& StatusOf(const Status& status) {
+  return status;
+}
 template <typename T>
 const Status& StatusOf(const StatusOr<T>& result) {
   return result.status();
@@ -45,11 +48,11 @@ T ValueOf(StatusOr<T>&& result) {
 }  // namespace internal
 
 // TRY(expression): leaves the function with the error, or is the value (nothing for a Status).
-#define TRY(...)                                                                     \
-  __extension__({                                                                    \
-    auto jizi_try_result = (__VA_ARGS__);                                            \
-    if (!jizi_try_result.ok()) return ::jizi::internal::StatusOf(jizi_try_result);   \
-    ::jizi::internal::ValueOf(std::move(jizi_try_result));                           \
+#define TRY(...)                                                                   \
+  __extension__({                                                                  \
+    auto jizi_try_result = (__VA_ARGS__);                                          \
+    if (!jizi_try_result.ok()) return ::jizi::internal::StatusOf(jizi_try_result); \
+    ::jizi::internal::ValueOf(std::move(jizi_try_result));                         \
   })
 
 // A broken invariant is a bug of ours: say where and abort, in release too.

@@ -99,7 +99,7 @@ template <typename T>
 T Trial::Get(const std::string& name, T by_hand) const {
   const helper::Params& params = state_->live->assigned.params;
   const auto found = params.find(name);
-  return found == params.end() ? by_hand : helper::ValueAs<T>(name, found->second);
+  return found == params.end() ? std::move(by_hand) : helper::ValueAs<T>(name, found->second);
 }
 template double Trial::Get(const std::string&, double) const;
 template float Trial::Get(const std::string&, float) const;

@@ -23,9 +23,9 @@ int64_t FakeClock::looks() {
   return looks_;
 }
 
-void FakeClock::OnJump(std::function<void()> jumped) {
+void FakeClock::OnJump(const std::function<void()>& jumped) {
   const MutexLock lock(mutex_);
-  jumped_ = std::move(jumped);
+  jumped_ = jumped;
 }
 
 void FakeClock::Advance(milliseconds by) {

@@ -21,7 +21,7 @@ class FakeClock final : public Clock {
  public:
   Timestamp Now() override;
   SteadyTime SteadyNow() override;
-  void OnJump(std::function<void()> jumped) override;
+  void OnJump(const std::function<void()>& jumped) override;
 
   void Advance(std::chrono::milliseconds by);
   void SetBackWall(std::chrono::milliseconds by);  // Somebody corrects the wall clock.

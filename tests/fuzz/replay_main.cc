@@ -1,4 +1,5 @@
-// replay_main.cc - runs a fuzz target over committed corpora without libFuzzer: every file of the folders and files it is given.
+// replay_main.cc - runs a fuzz target over committed corpora without libFuzzer: every file of the
+// folders and files it is given.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -12,7 +13,8 @@ namespace {
 
 void Replay(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(in),
+                                std::istreambuf_iterator<char>()};
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
 }
 

@@ -26,7 +26,9 @@ TEST(Cow, ASoleOwnerWritesInPlace) {
   const std::string* before = &*a;
   a.Mutable() += "y";
   EXPECT_EQ(&*a, before);
-  { const Cow<std::string> gone(a); }
+  {
+    const Cow<std::string> gone(a);
+  }
   a.Mutable() += "z";
   EXPECT_EQ(&*a, before);
 }

@@ -29,7 +29,7 @@ class Clock {
   virtual SteadyTime SteadyNow() = 0;
   // `jumped` is called whenever time moved otherwise than by passing, so that sleepers look again;
   // empty: no more calls once this returns. A real clock never jumps.
-  virtual void OnJump(std::function<void()> /*jumped*/) {}
+  virtual void OnJump(const std::function<void()>& /*jumped*/) {}
 };
 Clock& SystemClock();
 

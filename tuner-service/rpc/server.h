@@ -23,7 +23,7 @@ enum class CallLog {
   kOff,
   kFailures,  // Calls that failed for a reason of ours: Internal, Unavailable, DataLoss, Unknown;
               // at most 20 lines in 10 s, then left_out=N in the next one.
-  kAll,  // And, at shutdown, a line of counters for each method.
+  kAll,       // And, at shutdown, a line of counters for each method.
 };
 
 struct ServerOptions {
