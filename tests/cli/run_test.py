@@ -341,6 +341,58 @@ def names_that_nobody_should_use(place):
         check(done.returncode in (2, 4) and len(done.stderr.splitlines()) == 1 and len(done.stderr) < 3000, done.stderr)
 
 
+def a_name_other_than_the_files_is_found_by_the_closing_lines(place):
+    sweep = place.sweep(trials=2, name="file")
+    open(sweep, "a").write("name: another\n")
+    place.jizi("run", place.sweep(trials=1))  # A second database: without --db nobody could know.
+    done = place.jizi("run", sweep)
+    line = [l for l in done.stdout.splitlines() if l.startswith("to look at it: ")][0].split(": ", 1)[1]
+    check("another" in line and "file.db" in line, line)
+    check("completed" in place.jizi(*line.split()[1:]).stdout, line)
+    (place.folder / "train.sh").write_text("#!/bin/sh\necho first >&2\necho 'ValueError: boom' >&2\nexit 3\n")
+    failed = place.jizi("run", place.sweep(trials=2, name="bad"), code=1)
+    check("exit code 3: ValueError: boom" in failed.stdout and "every trial failed; trial 2: exit code 3: ValueError: boom" in failed.stdout,
+          failed.stdout)
+    line = [l for l in failed.stdout.splitlines() if l.startswith("all that it said: ")][0].split(": ", 1)[1]
+    check("first" in place.jizi(*line.split()[1:]).stdout, line)
+
+
+def numbers_and_names_that_are_wrong_are_said_plainly(place):
+    sweep = place.sweep(trials=1)
+    place.jizi("run", sweep)
+    for command in (["trials", "sweep", "--top", "0"], ["run", sweep, "--max-trials", "-1"], ["retry", "sweep", "x"], ["show", "sweep", "0"]):
+        refused = place.jizi(*command, code=2)
+        check("must be a whole number of at least 1" in refused.stderr and len(refused.stderr) < 200, refused.stderr)
+    check("must be a whole number from 1 to 1000" in place.jizi("run", sweep, "--workers", "0", code=2).stderr, "workers")
+    sort = place.jizi("trials", "sweep", "--sort", "valeu", code=2)
+    check("known here: objective, value" in sort.stderr and sort.stdout == "", sort)
+    folder = place.folder / "folder.yaml"
+    folder.write_text("method: random\nprogram: .\nparameters: {x: {min: 0.0, max: 1.0}}\n")
+    check(f"{folder}:2: the program '.' is a folder" in place.jizi("check", str(folder), code=2).stderr, "a folder")
+
+
+def what_others_named_cannot_move_the_cursor(place):
+    (place.folder / "train.sh").write_text("#!/bin/sh\necho 'jizi step=1 value=1'\n")
+    path = place.folder / "sweep.yaml"
+    path.write_text('program: train.sh\nmethod: grid\nmetric: {name: value}\nparameters:\n  s: {values: ["a\\e[2J\\nb", "c"]}\n')
+    outputs = [place.jizi("run", str(path)), place.jizi("enqueue", "sweep", "s=c"), place.jizi("check", str(path)), place.jizi("trials", "sweep"),
+               place.jizi("show", "sweep", "1"), place.jizi("best", "sweep")]
+    outputs.append(place.jizi("trials", "sweep", "--sort", "\x1b[2J", code=2))
+    for done in outputs:
+        check("\x1b" not in done.stdout + done.stderr, done)
+    check("a?[2J?b" in outputs[0].stdout, outputs[0].stdout)
+
+
+def a_deleted_study_is_said_once(place):
+    run = place.start("run", place.sweep(trials=9, workers=2, wait="go"))
+    until(lambda: place.states().get("running") == 2, "two trials run")
+    place.jizi("delete", "sweep", "--db", "sweep.db")
+    (place.folder / "go").touch()
+    run.wait(timeout=DEADLINE_S)
+    check(run.returncode == 4 and run.log.read_text().count("there is no study named") == 1, run.log.read_text())
+    place.nothing_left()
+
+
 def every_command_has_an_example(place):
     for command in ("run worker serve check studies trials show best watch export enqueue retry pause resume stop delete").split():
         text = place.jizi(command, "--help").stdout
@@ -351,6 +403,8 @@ run_all([two_studies_of_one_database_have_files_of_their_own, an_ignored_hangup_
          the_socket_folder_of_a_killed_run_is_removed, the_command_to_go_on_goes_on, programs_get_the_umask_that_the_run_had,
          contract_16_commands_on_an_unowned_file_take_turns, serve_takes_over_from_a_killed_run, watch_does_not_own_a_file,
          a_closed_stdout_harms_no_file, databases_that_cannot_be_written, names_that_nobody_should_use, every_command_has_an_example,
+         a_name_other_than_the_files_is_found_by_the_closing_lines, numbers_and_names_that_are_wrong_are_said_plainly,
+         what_others_named_cannot_move_the_cursor, a_deleted_study_is_said_once,
          a_sweep_runs_to_its_end, contract_15_an_existing_study_wants_resume, ctrl_c_stops_gently_and_resume_ends_with_exactly_n,
          ctrl_c_twice_kills, kill_9_then_resume_ends_with_exactly_n, contract_16_commands_on_the_file_of_a_running_run,
          contract_16_a_silent_owner_is_named_and_reads_fall_back, retry_queues_failed_trials_again, stop_and_delete, timeout_stops_gently,

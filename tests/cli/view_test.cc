@@ -140,6 +140,12 @@ TEST(LiveView, AFailureShowsItsReasonAndTheLastLineOfStderrOnOneLine) {
               ElementsAre("trial 3 failed  lr=0.5  exit code 1: ValueError: ?[2Jboom"));
 }
 
+TEST(Show, AReasonThatHoldsTheLastLineOfStderrIsNotSaidTwice) {
+  EXPECT_EQ(ReasonLine("exit code 1: boom\nTraceback\nboom"), "exit code 1: boom");
+  EXPECT_EQ(ReasonLine("exit code 1"), "exit code 1");
+  EXPECT_EQ(ReasonLine(""), "");
+}
+
 TEST(LiveView, NoLineCanMoveTheCursor) {
   LiveView view(LiveView::Lines::kProgress);
   v1::Study study = StudyOf(4);

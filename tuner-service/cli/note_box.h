@@ -13,6 +13,8 @@ namespace jizi::tuner {
 class NoteBox {
  public:
   void Add(const std::string& note) EXCLUDES(mutex_) {
+    // Every slot would say it of a study that was deleted; as the run's error it is said once.
+    if (note.find(": there is no study named ") != std::string::npos) return;
     const MutexLock lock(mutex_);
     if (notes_.size() < kMost) notes_.push_back(note);
   }

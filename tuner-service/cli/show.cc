@@ -144,7 +144,9 @@ std::string ReasonLine(const std::string& why) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     (first.empty() ? first : last) = line;
   }
-  return Fit(first, 300) + (last.empty() ? "" : ": " + Fit(last, 160));
+  // Our own workers put it into the first line already.
+  const bool told = last.empty() || first.find(last.substr(0, 40)) != std::string::npos;
+  return Fit(first, 300) + (told ? "" : ": " + Fit(last, 160));
 }
 
 std::string ShowParams(const v1::StudySpec& spec, const v1::Trial& trial) {

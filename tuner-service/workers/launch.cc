@@ -171,8 +171,11 @@ Status NoProgram(const std::string& what) {
 
 Status CheckFile(const std::string& written, const std::string& path, bool must_execute) {
   if (!IsFile(path)) {
+    std::error_code ignored;
+    const bool folder = std::filesystem::is_directory(path, ignored);
     return Error(StatusCode::kInvalidArgument,
-                 "the program '" + written + "' does not exist (looked at " + path + ")",
+                 "the program '" + written + "' " + (folder ? "is a folder" : "does not exist") +
+                     " (looked at " + path + ")",
                  {"PROGRAM_NOT_FOUND", written,
                   "write a path relative to the sweep file, an absolute one, or a name on PATH"});
   }
