@@ -60,6 +60,14 @@ TEST(ServerClientTest, PathsAreAbsoluteSinceProgramsRunElsewhere) {
   EXPECT_EQ(ServerClient({"", "unix:/s", "", ""}).address, "unix:/s");
 }
 
+TEST(SignalsTest, OneThatComesAsWeEndDoesNotKillUs) {
+  {
+    const Signals signals;
+    raise(SIGINT);
+  }
+  SUCCEED();  // Or the test program is gone.
+}
+
 TEST(SignalsTest, WhatIsIgnoredAtTheStartStaysIgnored) {
   struct sigaction ignored{};
   struct sigaction before{};

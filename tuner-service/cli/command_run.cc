@@ -123,6 +123,7 @@ StatusOr<std::unique_ptr<Supervisor>> ForkForFile(const std::string& database, m
 }
 
 StatusOr<ExitCode> RunOnFile(const RunOptions& options, mode_t mask) {
+  Signals signals;  // First: a Ctrl-C from here on has its exit code.
   const Sweep sweep = TRY(ReadForRun(options));
   const std::string by_default = std::filesystem::path(options.sweep_file).stem().string() + ".db";
   const std::string database =
@@ -133,7 +134,6 @@ StatusOr<ExitCode> RunOnFile(const RunOptions& options, mode_t mask) {
   const std::string left_over = TRY(OwnerLock::Take(database, kLockWait))->former().address;
   const std::string folder = StudyFolder(TrialsRootOf(database), sweep.study.name);
   TRY(MakeFolder(folder));
-  Signals signals;
   Interruption interrupted{signals, {}};
   auto forked = ForkForFile(database, mask, interrupted);
   if (interrupted.signal) return interrupted.code();
@@ -164,13 +164,13 @@ StatusOr<ExitCode> RunOnFile(const RunOptions& options, mode_t mask) {
 }
 
 StatusOr<ExitCode> RunOnServer(const RunOptions& options, Joining joining, mode_t mask) {
+  Signals signals;  // First: a Ctrl-C from here on has its exit code.
   const Sweep sweep = TRY(ReadForRun(options));
   const std::string stem = std::filesystem::path(options.sweep_file).stem().string();
   const std::string folder = StudyFolder(TrialsRootOf(TRY(Absolute(stem))), sweep.study.name);
   TRY(MakeFolder(folder));
   // One lock a worker: workers of one study run side by side.
   const std::string lock_file = folder + "/worker-" + std::to_string(getpid()) + ".supervisor";
-  Signals signals;
   Interruption interrupted{signals, {}};
   ForkOptions fork_options;
   fork_options.program_umask = mask;

@@ -16,6 +16,9 @@ Signals::Signals() {
 }
 
 Signals::~Signals() {
+  // One more Ctrl-C as we end would kill what has its exit code already.
+  while (Wait(std::chrono::milliseconds(0))) {
+  }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
