@@ -70,7 +70,9 @@ TEST_F(PrintedTest, TheQueueOfLinesIsBoundedAndHoldsTheProgram) {
     since = 0;
   }
   EXPECT_GT(held, 0);
-  executor.told.events.on_end({.exit_code = 0, .error_tail = ""});
+  JobEnd end;
+  end.exit_code = 0;
+  executor.told.events.on_end(end);
   thread.join();
   EXPECT_EQ(Trial(1).measurement_count(), kLines);
   EXPECT_EQ(Trial(1).objective(), kLines);

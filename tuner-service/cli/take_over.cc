@@ -11,7 +11,9 @@
 #include "proto/client.h"
 #include "tuner-service/cli/requests.h"
 #include "tuner-service/cli/run_files.h"
+#include "tuner-service/workers/process_record.h"
 #include "tuner-service/workers/recovery.h"
+#include "tuner-service/workers/supervisor.h"
 
 namespace jizi::tuner {
 namespace {
@@ -31,6 +33,7 @@ Status WaitForSupervisor(const std::string& database, const std::function<bool()
   }
   const auto deadline = std::chrono::steady_clock::now() + kSupervisorWait;
   Status status;
+  ContinueSupervisor(path);  // A program may have stopped it.
   while (status.ok() && flock(lock, LOCK_EX | LOCK_NB) != 0) {
     if (stop()) {
       status = Error(StatusCode::kCancelled, "stopped while waiting for the former run's programs",
@@ -40,6 +43,11 @@ Status WaitForSupervisor(const std::string& database, const std::function<bool()
                      {"SUPERVISOR_BUSY", path, "wait until its programs have ended, or end it"});
     } else {
       std::this_thread::sleep_for(kPoll);
+    }
+  }
+  if (status.ok()) {
+    if (const auto ended = EndRecordedProcesses(path, kRecovery); !ended.ok()) {
+      status = ended.status();
     }
   }
   close(lock);

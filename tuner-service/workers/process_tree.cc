@@ -29,6 +29,10 @@ std::string ReadFile(const std::string& path, size_t most) {
   return text;
 }
 
+// The fields 3 to 6, and 22.
+constexpr char kStat[] =
+    " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu";
+
 bool ReadProcess(pid_t pid, ProcessInfo& info) {
   const std::string stat = ReadFile("/proc/" + std::to_string(pid) + "/stat", 4096);
   // The name, in parentheses, may hold anything; what follows the last ')' is plain.
@@ -37,8 +41,8 @@ bool ReadProcess(pid_t pid, ProcessInfo& info) {
   info.pid = pid;
   const size_t name_begin = stat.find('(') + 1;
   info.name = stat.substr(name_begin, name_end - name_begin);
-  return sscanf(stat.c_str() + name_end + 1, " %c %d %d %d", &info.state, &info.parent, &info.group,
-                &info.session) == 4;
+  return sscanf(stat.c_str() + name_end + 1, kStat, &info.state, &info.parent, &info.group,
+                &info.session, &info.started) == 5;
 }
 
 }  // namespace
@@ -56,6 +60,11 @@ std::vector<ProcessInfo> AllProcesses() {
   }
   closedir(proc);
   return all;
+}
+
+std::optional<ProcessInfo> ProcessOf(pid_t pid) {
+  ProcessInfo info;
+  return ReadProcess(pid, info) ? std::optional(info) : std::nullopt;
 }
 
 std::vector<ProcessInfo> DescendantsOf(pid_t ancestor) {

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,13 @@ struct ProcessInfo {
   pid_t parent = 0;
   pid_t group = 0;
   pid_t session = 0;
-  char state = '?';  // 'Z': dead, not yet waited for.
+  char state = '?';  // 'Z': dead, not yet waited for. 'T', 't': stopped, by a signal or a tracer.
+  unsigned long long started = 0;  // Ticks since boot: with the pid it names a process for good.
   std::string name;
 };
 
 std::vector<ProcessInfo> AllProcesses();
+std::optional<ProcessInfo> ProcessOf(pid_t pid);
 
 // Children, their children, ... of `ancestor`, itself not among them.
 std::vector<ProcessInfo> DescendantsOf(pid_t ancestor);

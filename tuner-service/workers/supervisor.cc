@@ -1,6 +1,7 @@
 #include "tuner-service/workers/supervisor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -17,6 +19,7 @@
 
 #include "base/mutex.h"
 #include "tuner-service/workers/host_fault.h"
+#include "tuner-service/workers/process_record.h"
 #include "tuner-service/workers/process_tree.h"
 #include "tuner-service/workers/random_hex.h"
 #include "tuner-service/workers/recovery.h"
@@ -30,11 +33,24 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kLockPoll{5};
+constexpr milliseconds kLookAtHolder{500};
 constexpr milliseconds kCleanUp{10'000};  // After a supervisor that was killed.
 
 Status SystemError(const std::string& what, int error) {
   return Error(StatusCode::kInternal, what + ": " + strerror(error),
                {"SYSTEM_CALL_FAILED", "", ""});
+}
+
+// The pid on a lock's first line.
+std::string HolderOf(int lock) {
+  char text[32] = {};
+  [[maybe_unused]] const ssize_t got = pread(lock, text, sizeof text - 1, 0);
+  const std::string line = text;
+  return line.substr(0, line.find('\n'));
+}
+
+bool IsStopped(const ProcessInfo& info) {
+  return info.state == 'T' || info.state == 't';
 }
 
 // The descriptor, locked.
@@ -47,18 +63,22 @@ StatusOr<int> TakeLock(const std::string& path, milliseconds wait,
                  {"LOCK_NOT_WRITABLE", path, "choose a folder that can be written"});
   }
   const auto deadline = steady_clock::now() + wait;
+  auto next_look = steady_clock::now();
   while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    if (steady_clock::now() >= next_look) {
+      ContinueSupervisor(path);
+      next_look = steady_clock::now() + kLookAtHolder;
+    }
     if (stop && stop()) {
       close(lock);
       return Error(StatusCode::kCancelled, "stopped while waiting for " + path,
                    {"STOPPED", path, "start it again to go on"});
     }
     if (steady_clock::now() >= deadline) {
-      char pid[32] = {};
-      [[maybe_unused]] const ssize_t got = pread(lock, pid, sizeof pid - 1, 0);
+      const std::string pid = HolderOf(lock);
       close(lock);
       return Error(StatusCode::kUnavailable,
-                   "another supervisor (pid " + std::string(pid) + ") still holds " + path,
+                   "another supervisor (pid " + pid + ") still holds " + path,
                    {"SUPERVISOR_BUSY", path,
                     "wait until its run has ended; if that hangs, kill -9 this pid"});
     }
@@ -75,11 +95,12 @@ class ForkedSupervisor final : public Supervisor {
     std::string tag;
   };
 
-  ForkedSupervisor(Child child, milliseconds start_deadline)
+  ForkedSupervisor(Child child, const ForkOptions& options)
       : socket_(child.socket),
         pid_(child.pid),
         tag_(std::move(child.tag)),
-        start_deadline_(start_deadline),
+        start_deadline_(options.start_deadline),
+        look_every_(options.look_every),
         reader_([this] { Read(); }) {}
 
   ~ForkedSupervisor() override {
@@ -168,8 +189,23 @@ class ForkedSupervisor final : public Supervisor {
     return SendWire(socket_, message);
   }
 
+  // Until there is something to read. A supervisor that a program has stopped would neither start
+  // nor end anything, and no time limit would hold.
+  void WaitForMessage() {
+    for (int stopped = 0;;) {
+      pollfd wait = {socket_, POLLIN, 0};
+      if (poll(&wait, 1, static_cast<int>(look_every_.count())) > 0) return;
+      const std::optional<ProcessInfo> info = ProcessOf(pid_);  // Ours: no other has its number.
+      stopped = info && IsStopped(*info) ? stopped + 1 : 0;
+      if (stopped > 0) kill(pid_, stopped < kMaxStopped ? SIGCONT : SIGKILL);
+    }
+  }
+
   void Read() {
-    while (const std::optional<WireMessage> message = ReceiveWire(socket_)) {
+    for (;;) {
+      WaitForMessage();
+      const std::optional<WireMessage> message = ReceiveWire(socket_);
+      if (!message) break;
       std::function<void(ProcessEnd)> on_end;
       {
         MutexLock lock(mutex_);
@@ -247,6 +283,7 @@ class ForkedSupervisor final : public Supervisor {
   const pid_t pid_;
   const std::string tag_;
   const milliseconds start_deadline_;
+  const milliseconds look_every_;
 
   Mutex send_mutex_;  // One message at a time.
 
@@ -261,6 +298,15 @@ class ForkedSupervisor final : public Supervisor {
 
 }  // namespace
 
+void ContinueSupervisor(const std::string& lock_file) {
+  const int lock = open(lock_file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock < 0) return;
+  const auto pid = static_cast<pid_t>(atoi(HolderOf(lock).c_str()));
+  close(lock);
+  const std::optional<ProcessInfo> info = pid > 0 ? ProcessOf(pid) : std::nullopt;
+  if (info && info->name == kSupervisorName && IsStopped(*info)) kill(pid, SIGCONT);
+}
+
 Status SupervisorGone() {
   return Error(StatusCode::kUnavailable, "the supervisor of this worker was killed",
                {"SUPERVISOR_GONE", "", "start the worker again"});
@@ -270,6 +316,11 @@ StatusOr<std::unique_ptr<Supervisor>> Supervisor::Fork(const std::string& lock_f
                                                        milliseconds wait_for_lock,
                                                        const ForkOptions& options) {
   const int lock = TRY(TakeLock(lock_file, wait_for_lock, options.stop));
+  // What a supervisor that was killed together with its owner has left.
+  if (const auto ended = EndRecordedProcesses(lock_file, kCleanUp); !ended.ok()) {
+    close(lock);
+    return ended.status();
+  }
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     const Status failed = SystemError("socketpair", errno);
@@ -298,8 +349,7 @@ StatusOr<std::unique_ptr<Supervisor>> Supervisor::Fork(const std::string& lock_f
     return SystemError("fork", error);
   }
   return std::make_unique<ForkedSupervisor>(
-      ForkedSupervisor::Child{.socket = ends[0], .pid = pid, .tag = std::move(tag)},
-      options.start_deadline);
+      ForkedSupervisor::Child{.socket = ends[0], .pid = pid, .tag = std::move(tag)}, options);
 }
 
 }  // namespace jizi::tuner

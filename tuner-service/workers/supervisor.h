@@ -42,6 +42,9 @@ struct ForkOptions {
   // own to 077, which is none of the programs' business.
   std::optional<mode_t> program_umask;
   std::chrono::milliseconds start_deadline{30'000};  // For the answer to a Start.
+  // Whether the supervisor stands still (SIGSTOP): it is continued at once, and killed when it does
+  // so at kMaxStopped looks in a row.
+  std::chrono::milliseconds look_every{1000};
 };
 
 class Supervisor {
@@ -63,6 +66,12 @@ class Supervisor {
   // SIGTERM to the group, SIGKILL to it and to every descendant after `grace`.
   virtual void End(ProcessId process, std::chrono::duration<double> grace) = 0;
 };
+
+inline constexpr int kMaxStopped = 30;
+
+// Continues the supervisor that this lock names, if it stands still: it then sees that its owner is
+// gone, ends its processes and lets go of the lock.
+void ContinueSupervisor(const std::string& lock_file);
 
 // Unavailable SUPERVISOR_GONE: it was killed, and its processes with it.
 Status SupervisorGone();

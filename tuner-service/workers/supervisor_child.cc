@@ -18,6 +18,7 @@
 #include <set>
 #include <vector>
 
+#include "tuner-service/workers/process_record.h"
 #include "tuner-service/workers/process_tree.h"
 #include "tuner-service/workers/supervisor_wire.h"
 
@@ -29,6 +30,8 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kScan{20};         // Between looks at what a job has left behind.
 constexpr milliseconds kOrphanScan{200};  // Between looks for orphans to bury.
+constexpr milliseconds kRecord{1000};     // Between looks at what there is, for the record.
+constexpr int kRecordShare = 100;         // And no more than one part in so many of the time.
 constexpr int kMaxStopPasses = 20;        // A fork bomb is halted first, then killed.
 
 struct Job {
@@ -92,7 +95,8 @@ class Loop {
       : socket_(setup.socket),
         tag_(setup.tag),
         program_umask_(setup.program_umask),
-        self_(getpid()) {}
+        self_(getpid()),
+        record_(setup.lock) {}
 
   [[noreturn]] void Run() {
     sigset_t child;
@@ -114,6 +118,7 @@ class Loop {
       }
       NoteEnds();
       Advance();
+      Record();
     }
     EndEverything();
     _exit(0);
@@ -123,6 +128,10 @@ class Loop {
   milliseconds Pause() const {
     milliseconds pause = orphans_ ? kOrphanScan : milliseconds(60'000);
     const auto now = steady_clock::now();
+    if (!jobs_.empty()) {
+      const auto left = std::chrono::duration_cast<milliseconds>(next_record_ - now);
+      pause = std::min(pause, std::max(left + milliseconds(1), milliseconds(1)));
+    }
     for (const auto& [id, job] : jobs_) {
       if (job.end) {
         pause = std::min(pause, kScan);
@@ -266,6 +275,15 @@ class Loop {
     next_orphan_scan_ = now + kOrphanScan;
   }
 
+  // For the next owner, should this process and its parent be killed at once.
+  void Record() {
+    const auto begin = steady_clock::now();
+    if (jobs_.empty() || begin < next_record_) return;
+    record_.Write(DescendantsOf(self_));
+    const auto end = steady_clock::now();
+    next_record_ = end + std::max<steady_clock::duration>(kRecord, (end - begin) * kRecordShare);
+  }
+
   void Finish(int64_t id, const Job& job) {
     waitpid(job.leader, nullptr, 0);
     WireMessage message;
@@ -326,6 +344,8 @@ class Loop {
   std::map<int64_t, Job> jobs_;
   bool orphans_ = false;  // A child ended that may be nobody's leader.
   steady_clock::time_point next_orphan_scan_{};
+  ProcessRecord record_;
+  steady_clock::time_point next_record_{};
 };
 
 // Keeps only the socket and the lock, and nothing of the parent's terminal.

@@ -3,7 +3,8 @@
 // One thread. Every process that it starts leads a session of its own, and everything that they
 // start stays its descendant, because it is a child subreaper. Whose a descendant is it knows by
 // session, group, or the entry JIZI_PROCESS=<tag>.<id> of its environment. One that has shed all
-// three cannot be told from another's: it ends once no process runs, or with the supervisor.
+// three cannot be told from another's: it ends once no process runs, or with the supervisor, or, by
+// the record that is kept in the lock's file (process_record.h), with the start of the next owner.
 // A leader that has ended stays a zombie until its job is over, so that its pid names nobody else.
 // Fails: a refused start is told to the parent. It returns never.
 
@@ -21,7 +22,7 @@ inline constexpr char kSupervisorEntry[] = "JIZI_SUPERVISOR=";
 
 struct SupervisorSetup {
   int socket = -1;
-  int lock = -1;  // Held by being open.
+  int lock = -1;  // Held by being open; the record goes into its file.
   std::string tag;
   mode_t program_umask = 077;  // Of the programs; the supervisor itself makes no file.
 };
