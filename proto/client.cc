@@ -66,23 +66,6 @@ size_t Utf8Length(const std::string& text, size_t at) {
   return 0;
 }
 
-// Valid UTF-8 of at most `limit` bytes and an ellipsis; what is not UTF-8 becomes '?'.
-std::string Clip(const std::string& text, size_t limit) {
-  std::string clipped;
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = Utf8Length(text, at);
-    const size_t taken = std::max<size_t>(length, 1);
-    if (clipped.size() + taken > limit) return clipped + "...";
-    if (length == 0) {
-      clipped += '?';
-    } else {
-      clipped.append(text, at, length);
-    }
-    at += taken;
-  }
-  return clipped;
-}
-
 StatusOr<std::string> ReadToken(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
@@ -121,7 +104,7 @@ Status CheckAddress(const std::string& address) {
     const size_t length = address.size() - (sizeof(kUnixPrefix) - 1);
     if (length == 0 || length > kMaxUnixPath) {
       return Invalid(
-          "the socket's path in " + Clip(address, 200) + " has " + std::to_string(length) +
+          "the socket's path in " + Utf8Text(address, 200) + " has " + std::to_string(length) +
               " bytes",
           {"ADDRESS", address, "a Unix socket's path has 1 to 107 bytes: use a shorter folder"});
     }
@@ -136,7 +119,7 @@ Status CheckAddress(const std::string& address) {
   }
   if (port < 1 || port > 65535) {
     return Invalid(
-        "\"" + Clip(address, 200) + "\" is no address of a server",
+        "\"" + Utf8Text(address, 200) + "\" is no address of a server",
         {"ADDRESS", address, "write unix:/path/to/socket or host:port, such as 127.0.0.1:8470"});
   }
   return absl::OkStatus();
@@ -309,16 +292,32 @@ std::string GrpcTarget(const std::string& address) {
   return target;
 }
 
+std::string Utf8Text(const std::string& text, size_t limit) {
+  std::string clipped;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = Utf8Length(text, at);
+    const size_t taken = std::max<size_t>(length, 1);
+    if (clipped.size() + taken > limit) return clipped + "...";
+    if (length == 0) {
+      clipped += '?';
+    } else {
+      clipped.append(text, at, length);
+    }
+    at += taken;
+  }
+  return clipped;
+}
+
 grpc::Status ToGrpc(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const ErrorDetail ours = DetailOf(status);
   v1::ErrorDetail detail;
-  detail.set_code(Clip(ours.code, 64));
-  detail.set_subject(Clip(ours.subject, kMaxSubject));
-  detail.set_mend(Clip(ours.mend, kMaxMend));
+  detail.set_code(Utf8Text(ours.code, 64));
+  detail.set_subject(Utf8Text(ours.subject, kMaxSubject));
+  detail.set_mend(Utf8Text(ours.mend, kMaxMend));
   v1::RpcStatus rich;
   rich.set_code(static_cast<int>(status.code()));
-  rich.set_message(Clip(std::string(status.message()), kMaxMessage));
+  rich.set_message(Utf8Text(std::string(status.message()), kMaxMessage));
   google::protobuf::Any* any = rich.add_details();
   any->set_type_url(kTypeUrl);
   any->set_value(detail.SerializeAsString());
@@ -361,7 +360,7 @@ std::string ToJsonText(const v1::Value& value) {
 }
 
 StatusOr<v1::Value> ValueFromJsonText(const std::string& text) {
-  const ErrorDetail detail{"BAD_VALUE", Clip(text, 80),
+  const ErrorDetail detail{"BAD_VALUE", Utf8Text(text, 80),
                            "write one JSON value: 3, 3.0, true, \"a\", [1,2]"};
   if (text.size() > kMaxJsonBytes || Depth(text) > kMaxJsonDepth) {
     return Invalid("a JSON value of more than 1 MiB or 64 levels", detail);
@@ -370,9 +369,9 @@ StatusOr<v1::Value> ValueFromJsonText(const std::string& text) {
   try {
     parsed = json::parse(text);
   } catch (const json::out_of_range&) {
-    return Invalid(Clip(text, 80) + " is out of the range of a finite number", detail);
+    return Invalid(Utf8Text(text, 80) + " is out of the range of a finite number", detail);
   } catch (const json::exception&) {
-    return Invalid(Clip(text, 80) + " is no JSON value", detail);
+    return Invalid(Utf8Text(text, 80) + " is no JSON value", detail);
   }
   v1::Value value;
   if (parsed.is_boolean()) {
@@ -384,7 +383,7 @@ StatusOr<v1::Value> ValueFromJsonText(const std::string& text) {
     const bool fits =
         parsed.is_number_integer() && (!parsed.is_number_unsigned() ||
                                        parsed.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
-    if (integral && !fits) return Invalid(Clip(text, 80) + " does not fit in 64 bits", detail);
+    if (integral && !fits) return Invalid(Utf8Text(text, 80) + " does not fit in 64 bits", detail);
     if (integral) {
       value.set_int_value(parsed.get<int64_t>());
     } else {

@@ -65,6 +65,10 @@ bool IsAway(const Status& status);
 // URI.
 std::string GrpcTarget(const std::string& address);
 
+// Valid UTF-8 of at most `limit` bytes, and an ellipsis where more was left out; each byte that is
+// no UTF-8 becomes '?'. A message with any other text in a string field is refused by its reader.
+std::string Utf8Text(const std::string& text, size_t limit);
+
 // A status of ours with its detail, as gRPC sends it, and back.
 grpc::Status ToGrpc(const Status& status);
 Status FromGrpc(const grpc::Status& status);

@@ -16,6 +16,9 @@ namespace jizi {
 using helper::Link;
 using helper::LiveTrial;
 
+// Far below what a request may hold; of a longer reason the service keeps the end.
+static constexpr size_t kMaxWhyBytes = size_t{1} << 20;
+
 struct Trial::State {
   std::shared_ptr<LiveTrial> live;
   int exceptions = std::uncaught_exceptions();
@@ -131,7 +134,7 @@ int64_t Trial::StartStep() const {
   return state_->live->assigned.start_step;
 }
 void Trial::PlanSteps(int64_t total_steps) {
-  state_->live->total_steps = total_steps;
+  state_->live->PlanSteps(total_steps);
 }
 
 ReportResult Trial::Report(int64_t step, const Metrics& metrics) {
@@ -199,10 +202,10 @@ bool Trial::Register(int64_t step, const Make& make) {
 }
 
 void Trial::Fail(const std::string& why) {
-  state_->live->outcome.mutable_failed()->set_why(why);
+  state_->live->outcome.mutable_failed()->set_why(Utf8Text(why, kMaxWhyBytes));
 }
 void Trial::Infeasible(const std::string& why) {
-  state_->live->outcome.mutable_infeasible()->set_why(why);
+  state_->live->outcome.mutable_infeasible()->set_why(Utf8Text(why, kMaxWhyBytes));
 }
 
 struct JiziTrialHelper::Impl {

@@ -81,7 +81,10 @@ class Trial {
   void PlanSteps(int64_t total_steps);  // For progress and ETA.
 
   // Steps are >= 0 and must not fall: a report that goes back is not sent, and that is said.
-  // Metrics may be NaN. Returns at once with one rank; with several it waits up to report_wait_s.
+  // Metrics may be NaN. A name that is not 1 to 256 bytes of UTF-8 without control characters, what
+  // is more than 1000 metrics, and a batch size that is not above 0 are left out, and that is said
+  // once; the rest is sent. Returns at once with one rank; with several it waits up to
+  // report_wait_s.
   ReportResult Report(int64_t step, const Metrics& metrics);
   // For the batch-size estimator: squared gradient norms of a small and a big batch.
   ReportResult Report(int64_t step, const Metrics& metrics, double small_norm_squared,

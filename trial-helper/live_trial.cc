@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "trial-helper/exit_code.h"
@@ -17,6 +18,11 @@ using std::chrono::duration;
 using std::chrono::duration_cast;
 using std::chrono::steady_clock;
 
+// What the service takes of a measurement; it refuses the whole request for more (proto/README.md),
+// and with it the good values that travel along.
+constexpr size_t kMaxNameBytes = 256;
+constexpr int kMaxMetrics = 1000;
+
 // After SIGTERM the worker's grace time runs: what is not sent by then is in the outbox.
 constexpr duration<double> kFlushAtTerminate{3};
 
@@ -29,6 +35,16 @@ void SetNow(google::protobuf::Timestamp& time) {
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   time.set_seconds(micros / 1'000'000);
   time.set_nanos(static_cast<int>(micros % 1'000'000) * 1000);
+}
+
+bool IsMetricName(const std::string& name) {
+  const auto control = [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; };
+  return !name.empty() && name.size() <= kMaxNameBytes &&
+         std::none_of(name.begin(), name.end(), control) && Utf8Text(name, name.size()) == name;
+}
+
+bool IsBatchSize(double size) {
+  return size > 0 && std::isfinite(size);
 }
 
 std::string Encode(const LiveTrial::Shown& shown) {
@@ -88,16 +104,51 @@ int64_t LiveTrial::Send(int64_t step, const Metrics& metrics,
     return 0;
   }
   last_step_ = step;
+  v1::Measurement measurement = Fitting(step, metrics, gradient);
+  if (session == nullptr || link->forked()) return 0;
+  return session->Report(std::move(measurement), std::exchange(total_steps_, std::nullopt));
+}
+
+// One value that the service would not take costs itself alone.
+v1::Measurement LiveTrial::Fitting(int64_t step, const Metrics& metrics,
+                                   const std::optional<v1::GradientStatistics>& gradient) {
   v1::Measurement measurement;
   measurement.set_step(step);
-  for (const auto& [name, value] : metrics) (*measurement.mutable_metrics())[name] = value;
-  for (const auto& [name, value] : meter_.Due(step)) {
-    (*measurement.mutable_metrics())[name] = value;
+  const auto add = [&](const std::string& name, double value) {
+    if (!IsMetricName(name)) {
+      LeaveOut("a metric named " + json(Utf8Text(name, 60)).dump() +
+               ": a name has 1 to 256 bytes of UTF-8 without control characters");
+    } else if (measurement.metrics().size() >= kMaxMetrics &&
+               !measurement.metrics().contains(name)) {
+      LeaveOut("metric '" + name + "': a report holds at most 1000 metrics");
+    } else {
+      (*measurement.mutable_metrics())[name] = value;
+    }
+  };
+  for (const auto& [name, value] : metrics) add(name, value);
+  for (const auto& [name, value] : meter_.Due(step)) add(name, value);
+  if (gradient && IsBatchSize(gradient->small_batch_size()) &&
+      IsBatchSize(gradient->big_batch_size())) {
+    *measurement.mutable_gradient() = *gradient;
+  } else if (gradient) {
+    LeaveOut("gradient statistics: a batch size must be a positive number");
   }
-  if (gradient) *measurement.mutable_gradient() = *gradient;
   SetNow(*measurement.mutable_time());
-  if (session == nullptr || link->forked()) return 0;
-  return session->Report(std::move(measurement), std::exchange(total_steps, std::nullopt));
+  return measurement;
+}
+
+void LiveTrial::LeaveOut(const std::string& what) {
+  if (std::exchange(said_left_out_, true)) return;
+  SayLine("trial " + std::to_string(assigned.id) + ": left out of its reports, as is all that is " +
+          "no better: " + what);
+}
+
+void LiveTrial::PlanSteps(int64_t steps) {
+  if (steps >= 0) {
+    total_steps_ = steps;
+  } else {
+    LeaveOut("a plan of " + std::to_string(steps) + " steps");
+  }
 }
 
 void LiveTrial::Apply(const Shown& shown) {

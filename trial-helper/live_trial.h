@@ -51,6 +51,7 @@ class LiveTrial {
   // Sends a measurement (on rank 0). The number to wait for, 0 if it was not sent.
   int64_t Send(int64_t step, const Metrics& metrics,
                const std::optional<v1::GradientStatistics>& gradient);
+  void PlanSteps(int64_t steps);
   // Takes what the service said since, and adds it to what is shown.
   void TakeInto(Shown& shown);
   // Several ranks: waits on rank 0 and tells the others.
@@ -60,16 +61,20 @@ class LiveTrial {
   std::shared_ptr<Link> link;
   Assigned assigned;  // Parameters as they are now.
   std::unique_ptr<Session> session;
-  std::optional<int64_t> total_steps;
   bool left_by_signal = false;
   v1::CompleteRequest outcome;
 
  private:
   void Apply(const Shown& shown);
+  v1::Measurement Fitting(int64_t step, const Metrics& metrics,
+                          const std::optional<v1::GradientStatistics>& gradient);
+  void LeaveOut(const std::string& what);  // Said once.
 
   ResourceMeter meter_;
   int64_t last_step_;
   bool said_step_ = false;
+  std::optional<int64_t> total_steps_;  // Not yet sent.
+  bool said_left_out_ = false;
   bool stop_ = false;
   bool pause_ = false;
   std::string stop_why_;

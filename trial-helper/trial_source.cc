@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kAttachDeadline = 5s;
 constexpr std::chrono::milliseconds kSuggestDeadline = 30s;  // A model may be fitted for it.
 constexpr duration<double> kBetweenTries{0.2};
+constexpr size_t kMaxWhyBytes = 4096;
 constexpr int kMaxGivenUp = 3;  // Trials in a row that could not start here.
 
 SteadyTime After(duration<double> wait) {
@@ -191,7 +192,7 @@ void TrialSource::GiveUp(const v1::Lease& lease, int64_t sequence, const std::st
   v1::CompleteRequest request;
   *request.mutable_lease() = lease;
   request.set_sequence(sequence);
-  request.mutable_failed()->set_why(why);
+  request.mutable_failed()->set_why(Utf8Text(why, kMaxWhyBytes));  // It may hold a path.
   const auto response = client_->Call(&v1::TuneService::Stub::Complete, request, kAttachDeadline);
   if (response.ok()) return;
   SayLine(ForPeople(response.status()));
