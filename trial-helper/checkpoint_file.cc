@@ -12,6 +12,8 @@
 #include <memory>
 #include <vector>
 
+#include "proto/client.h"
+
 namespace jizi::helper {
 namespace {
 
@@ -197,6 +199,10 @@ StatusOr<v1::Checkpoint> WriteCheckpoint(const std::string& folder, int64_t step
 StatusOr<v1::Checkpoint> AdoptCheckpoint(const std::string& folder, int64_t step,
                                          const std::string& path) {
   const Beneath where = TRY(OpenBeneath(folder, path));
+  if (Utf8Text(where.relative, where.relative.size()) != where.relative) {
+    return Error(StatusCode::kInvalidArgument, "the checkpoint's path " + path + " is no UTF-8",
+                 {"NO_UTF8", path, "the service could not be told of it: use another name"});
+  }
   v1::Checkpoint checkpoint = TRY(MakeDurable(where, step));
   if (fsync(where.folder.get()) != 0) return FileError("cannot sync the folder of", path);
   return checkpoint;

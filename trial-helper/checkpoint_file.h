@@ -1,8 +1,8 @@
 #pragma once
 // checkpoint_file.h - files of checkpoints: durable, digested, and nowhere but beneath the trial's
 // folder. No component of a path may be a link (docs/contracts.md, 26).
-// Fails: InvalidArgument (a path outside the folder, a link, no ordinary file), NotFound,
-// ResourceExhausted (disk full), Internal (other errors of files), each naming the path.
+// Fails: InvalidArgument (a path outside the folder or no UTF-8, a link, no ordinary file),
+// NotFound, ResourceExhausted (disk full), Internal (other errors of files), each naming the path.
 // Threads: one at a time for one folder.   Cost: reads the file once for its digest.
 
 #include <functional>

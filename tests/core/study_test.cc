@@ -145,6 +145,11 @@ TEST(Attributes, AreSetRemovedAndBounded) {
     SetAttributesCommand many{trial, {}, {}};
     for (size_t i = 0; i < kMaxAttributes; ++i) many.set[std::to_string(i)] = "x";
     EXPECT_EQ(CodeOf(m.Run(many).status()), "TOO_MANY_ATTRIBUTES");
+    // Together they go with every answer, and a page is at most 3 MiB.
+    SetAttributesCommand large{trial, {}, {}};
+    for (size_t i = 0; i < 17; ++i)
+      large.set[std::to_string(i)] = std::string(kMaxAttributeBytes, 'x');
+    EXPECT_EQ(CodeOf(m.Run(large).status()), "TOO_MANY_ATTRIBUTES");
   }
   EXPECT_EQ(CodeOf(m.Run(SetAttributesCommand{5, {}, {}}).status()), "TRIAL_NOT_FOUND");
 }

@@ -115,6 +115,11 @@ TEST_F(CheckpointFile, AFileOfTheProgramIsRegisteredByEitherPath) {
   }
 }
 
+TEST_F(CheckpointFile, ANameThatTheServiceCannotBeToldIsRefused) {
+  Put(folder_ + "/caf\xE9", "abc");
+  EXPECT_EQ(DetailOf(AdoptCheckpoint(folder_, 2, "caf\xE9").status()).code, "NO_UTF8");
+}
+
 TEST_F(CheckpointFile, AChangedFileIsNotTheCheckpoint) {
   const auto checkpoint = Write(3, "abc");
   ASSERT_TRUE(checkpoint.ok());

@@ -14,6 +14,9 @@ Status CheckId(const std::string& id, const std::string& what, bool may_be_empty
                 "give 1 to " + std::to_string(kMaxIdBytes) + " bytes");
 }
 
+// Of all attributes of a study, or of a trial: they travel whole with each of its answers.
+static constexpr size_t kMaxAttributesBytes = size_t{1} << 20;
+
 Status CheckAttributes(const std::map<std::string, std::string>& attributes,
                        const std::string& subject) {
   if (attributes.size() > kMaxAttributes) {
@@ -21,7 +24,9 @@ Status CheckAttributes(const std::map<std::string, std::string>& attributes,
                   subject + " would have " + std::to_string(attributes.size()) + " attributes",
                   "keep at most " + std::to_string(kMaxAttributes));
   }
+  size_t bytes = 0;
   for (const auto& [key, value] : attributes) {
+    bytes += key.size() + value.size();
     if (Status status = CheckId(key, "attribute's name", false); !status.ok()) return status;
     if (value.size() > kMaxAttributeBytes) {
       return Refuse(StatusCode::kResourceExhausted, "ATTRIBUTE_TOO_LONG", key,
@@ -29,6 +34,12 @@ Status CheckAttributes(const std::map<std::string, std::string>& attributes,
                     "keep at most " + std::to_string(kMaxAttributeBytes) +
                         " bytes, and larger things in a file");
     }
+  }
+  if (bytes > kMaxAttributesBytes) {
+    return Refuse(
+        StatusCode::kResourceExhausted, "TOO_MANY_ATTRIBUTES", subject,
+        "the attributes of " + subject + " would have " + std::to_string(bytes) + " bytes together",
+        "keep at most 1 MiB, and larger things in a file");
   }
   return absl::OkStatus();
 }
@@ -167,7 +178,10 @@ StatusOr<Outcome> Decide(Draft& draft, const SetAttributesCommand& command) {
   for (const std::string& key : command.remove) after.erase(key);
   for (const auto& [key, value] : command.set) after[key] = value;
   if (after == before) return draft.Take(Reply(DoneReply{}));
-  TRY(CheckAttributes(after, command.trial == 0 ? "the study" : Named(command.trial)));
+  // What is only taken away may leave more than fits, in a file of an earlier release.
+  if (!command.set.empty()) {
+    TRY(CheckAttributes(after, command.trial == 0 ? "the study" : Named(command.trial)));
+  }
   draft.Emit(AttributesSet{command.trial, command.set, command.remove});
   return draft.Take(Reply(DoneReply{}));
 }
