@@ -76,10 +76,6 @@ Status Delete(const QueryOptions& options) {
               Shown(options.study) + " is deleted; its trials' folders are left where they are");
 }
 
-ExitCode Done(const Status& status) {
-  return status.ok() ? kExitOk : Complain(status);
-}
-
 }  // namespace
 
 ExitCode CommandEnqueue(const QueryOptions& options, const std::vector<std::string>& assignments) {

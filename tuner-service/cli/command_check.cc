@@ -169,7 +169,7 @@ ExitCode CommandCheck(const CheckOptions& options) {
   }
   const Status written =
       options.json ? WriteJson(*sweep) : WriteSweep(*sweep, Terminal().TableWidth());
-  return written.ok() ? kExitOk : Complain(written);
+  return Done(written);
 }
 
 }  // namespace jizi::tuner

@@ -147,13 +147,6 @@ Status Export(const QueryOptions& options, ExportFormat format) {
   return Write("\n]\n");
 }
 
-ExitCode Done(const Status& status) {
-  return status.ok() ? kExitOk : Complain(status);
-}
-ExitCode Done(const StatusOr<ExitCode>& code) {
-  return code.ok() ? *code : Complain(code.status());
-}
-
 }  // namespace
 
 ExitCode CommandStudies(const QueryOptions& options) {
@@ -173,13 +166,6 @@ ExitCode CommandWatch(const QueryOptions& options) {
 }
 ExitCode CommandExport(const QueryOptions& options, ExportFormat format) {
   return Done(Export(options, format));
-}
-
-ExitCode Complain(const Status& status) {
-  if (DetailOf(status).code == "OUTPUT_CLOSED") return kExitOk;  // `| head` has what it wanted.
-  // Names that others chose may hold what moves the cursor, and be long.
-  PrintError(Fit("jizi: " + ForPeople(status), 2000));
-  return ExitCodeFor(status);
 }
 
 }  // namespace jizi::tuner

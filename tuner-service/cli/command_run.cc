@@ -24,7 +24,6 @@
 namespace jizi::tuner {
 namespace {
 
-constexpr std::chrono::milliseconds kLockWait{2000};  // Commands hold it for moments.
 
 enum class Joining { kRun, kWorker };
 
@@ -131,7 +130,7 @@ StatusOr<ExitCode> RunOnFile(const RunOptions& options, mode_t mask) {
   TRY(JudgeDatabase(database, Opening::kToWrite));  // Before anything is made beside it.
   // Asked before the fork, so that the supervisor does not inherit the lock, and that nobody waits
   // for the supervisor of a run that is going on. What stood in it is gone once it is released.
-  const std::string left_over = TRY(OwnerLock::Take(database, kLockWait))->former().address;
+  const std::string left_over = TRY(OwnerLock::Take(database, kOwnerLockWait))->former().address;
   const std::string folder = StudyFolder(TrialsRootOf(database), sweep.study.name);
   TRY(MakeFolder(folder));
   Interruption interrupted{signals, {}};
@@ -139,7 +138,7 @@ StatusOr<ExitCode> RunOnFile(const RunOptions& options, mode_t mask) {
   if (interrupted.signal) return interrupted.code();
   const auto supervisor = TRY(std::move(forked));
   signal(SIGPIPE, SIG_IGN);  // A closed `| head` must not end a training run.
-  const auto lock = TRY(OwnerLock::Take(database, kLockWait));
+  const auto lock = TRY(OwnerLock::Take(database, kOwnerLockWait));
   RemoveSocketFolder(left_over);
   NoteBox notes;  // Before the service, whose threads use it.
   LocalService::Options service_options;
@@ -188,16 +187,6 @@ StatusOr<ExitCode> RunOnServer(const RunOptions& options, Joining joining, mode_
   auto code = RunSession(sweep, session, notes, *supervisor, signals);
   unlink(lock_file.c_str());
   return code;
-}
-
-ExitCode Done(const StatusOr<ExitCode>& code) {
-  if (code.ok()) return *code;
-  // Faults of a sweep file come as lines that begin with its name, for editors to jump to.
-  if (DetailOf(code.status()).code == "BAD_SWEEP_FILE") {
-    PrintError(ForPeople(code.status()));
-    return kExitUsage;
-  }
-  return Complain(code.status());
 }
 
 }  // namespace

@@ -21,7 +21,6 @@
 namespace jizi::tuner {
 namespace {
 
-constexpr std::chrono::milliseconds kLockWait{2000};
 constexpr std::chrono::milliseconds kDrain{10'000};
 constexpr int kTokenBytes = 32;
 
@@ -87,7 +86,7 @@ StatusOr<ExitCode> Serve(const ServeOptions& options) {
   TRY(CheckListen(options));
   const Target target = TRY(Resolved({options.database, "", "", ""}, ""));
   TRY(JudgeDatabase(target.database, Opening::kToWrite));  // Before anything is made beside it.
-  const auto lock = TRY(OwnerLock::Take(target.database, kLockWait));
+  const auto lock = TRY(OwnerLock::Take(target.database, kOwnerLockWait));
   RemoveSocketFolder(lock->former().address);
   // Its own socket is for --db of this user; workers come by --listen.
   LocalService::Options service_options;
@@ -136,8 +135,7 @@ StatusOr<ExitCode> Serve(const ServeOptions& options) {
 
 ExitCode CommandServe(const ServeOptions& options) {
   umask(077);
-  const auto code = Serve(options);
-  return code.ok() ? *code : Complain(code.status());
+  return Done(Serve(options));
 }
 
 }  // namespace jizi::tuner

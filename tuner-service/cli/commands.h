@@ -74,7 +74,4 @@ ExitCode CommandDelete(const QueryOptions& options);
 // What CheckCommand says, as a fault of the sweep file: "sweep.yaml:1: what; mend".
 std::string CommandFault(const std::string& file, const Sweep& sweep, const Status& status);
 
-// "jizi: what; mend" on stderr, and the exit code for it.
-ExitCode Complain(const Status& status);
-
 }  // namespace jizi::tuner

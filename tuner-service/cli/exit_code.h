@@ -1,5 +1,5 @@
 #pragma once
-// exit_code.h - what scripts get. README.md and --help list them.
+// exit_code.h - what scripts get (README.md and --help list them), and how a command ends.
 
 #include "base/status.h"
 
@@ -17,27 +17,13 @@ enum ExitCode : int {
   kExitTerminated = 143,   // SIGTERM or SIGHUP.
 };
 
-inline ExitCode ExitCodeFor(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kOk:
-      return kExitOk;
-    case StatusCode::kInvalidArgument:
-    case StatusCode::kOutOfRange:
-      return kExitUsage;
-    case StatusCode::kUnavailable:
-      // The service is there, its disk is not: full, locked by another program, out of memory.
-      if (DetailOf(status).code.rfind("STORE_", 0) == 0) return kExitDatabase;
-      return kExitUnreachable;
-    case StatusCode::kAborted:
-      return DetailOf(status).code == "OUTPUT_LOST" ? kExitOutput : kExitRefused;
-    case StatusCode::kDeadlineExceeded:
-      return kExitUnreachable;
-    case StatusCode::kDataLoss:
-    case StatusCode::kInternal:
-      return kExitDatabase;
-    default:
-      return kExitRefused;
-  }
-}
+ExitCode ExitCodeFor(const Status& status);
+
+// Prints an error for a person on stderr and returns its exit code. A reader of our output that
+// went away is none.
+ExitCode Complain(const Status& status);
+// How every command ends.
+ExitCode Done(const Status& status);
+ExitCode Done(const StatusOr<ExitCode>& code);
 
 }  // namespace jizi::tuner

@@ -19,6 +19,9 @@ struct Owner {
   std::string address;  // "unix:/run/user/1000/jizi-x3/socket"; empty while it is starting.
 };
 
+// How long a run or a serve waits for it.
+constexpr std::chrono::milliseconds kOwnerLockWait{2000};
+
 class OwnerLock {
  public:
   // Tries until the deadline: another command holds it for moments only, a `run` or a `serve` for

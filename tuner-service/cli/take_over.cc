@@ -18,7 +18,7 @@
 namespace jizi::tuner {
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{20};
+constexpr std::chrono::milliseconds kLookEvery{20};
 constexpr std::chrono::milliseconds kRecovery{60'000};
 
 }  // namespace
@@ -42,7 +42,7 @@ Status WaitForSupervisor(const std::string& database, const std::function<bool()
       status = Error(StatusCode::kUnavailable, "the supervisor of a former run still holds " + path,
                      {"SUPERVISOR_BUSY", path, "wait until its programs have ended, or end it"});
     } else {
-      std::this_thread::sleep_for(kPoll);
+      std::this_thread::sleep_for(kLookEvery);
     }
   }
   if (status.ok()) {

@@ -28,11 +28,6 @@ std::string PlaceOfPids() {
   return "boot " + boot + " " + name;
 }
 
-bool IsOurs(pid_t pid) {
-  struct stat info;
-  return stat(("/proc/" + std::to_string(pid)).c_str(), &info) == 0 && info.st_uid == getuid();
-}
-
 using Record = std::set<std::pair<pid_t, unsigned long long>>;
 
 Record ReadRecord(const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -91,6 +92,11 @@ bool EnvironmentHolds(pid_t pid, const std::string& entry) {
     if ((at == 0 || text[at - 1] == '\0') && (end == text.size() || text[end] == '\0')) return true;
   }
   return false;
+}
+
+bool IsOurs(pid_t pid) {
+  struct stat info;
+  return stat(("/proc/" + std::to_string(pid)).c_str(), &info) == 0 && info.st_uid == getuid();
 }
 
 }  // namespace jizi::tuner

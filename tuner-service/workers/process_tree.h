@@ -28,6 +28,9 @@ std::optional<ProcessInfo> ProcessOf(pid_t pid);
 // Children, their children, ... of `ancestor`, itself not among them.
 std::vector<ProcessInfo> DescendantsOf(pid_t ancestor);
 
+// Is it this user's? False when it is gone.
+bool IsOurs(pid_t pid);
+
 // Does its environment hold this whole entry (NAME=value)? As it was at exec.
 bool EnvironmentHolds(pid_t pid, const std::string& entry);
 

@@ -23,11 +23,6 @@ using Stub = v1::TuneService::Stub;
 
 constexpr milliseconds kLongestScan{200};  // Between looks at a process that does not die.
 
-bool IsOurs(pid_t pid) {
-  struct stat info;
-  return stat(("/proc/" + std::to_string(pid)).c_str(), &info) == 0 && info.st_uid == getuid();
-}
-
 Status Stopped() {
   return Error(StatusCode::kCancelled, "stopped while a former run was cleaned up",
                {"STOPPED", "", "start it again to go on"});

@@ -34,7 +34,7 @@ constexpr milliseconds kRecord{1000};     // Between looks at what there is, for
 constexpr int kRecordShare = 100;         // And no more than one part in so many of the time.
 constexpr int kMaxStopPasses = 20;        // A fork bomb is halted first, then killed.
 
-struct Job {
+struct ChildJob {
   pid_t leader = 0;
   std::string entry;                                // JIZI_PROCESS=...
   std::optional<siginfo_t> end;                     // Of the leader.
@@ -150,7 +150,7 @@ class Loop {
   }
 
   void Start(const WireMessage& start) {
-    Job job;
+    ChildJob job;
     job.entry = kProcessEntry + tag_ + "." + std::to_string(start.id);
     std::vector<std::string> environment = start.environment;
     environment.push_back(job.entry);
@@ -206,7 +206,7 @@ class Loop {
   void End(int64_t id, milliseconds grace) {
     const auto found = jobs_.find(id);
     if (found == jobs_.end()) return;
-    Job& job = found->second;
+    ChildJob& job = found->second;
     const auto kill_at = steady_clock::now() + grace;
     if (!job.kill_at && grace.count() > 0) {
       kill(-job.leader, SIGTERM);
@@ -229,7 +229,7 @@ class Loop {
 
   // What a job has left: everything of ours in its session or group, with its entry, or beneath
   // its leader.
-  std::vector<pid_t> LeftOf(const Job& job, const std::vector<ProcessInfo>& mine) const {
+  std::vector<pid_t> LeftOf(const ChildJob& job, const std::vector<ProcessInfo>& mine) const {
     std::set<pid_t> family = {job.leader};
     std::vector<pid_t> left;
     for (const ProcessInfo& info : mine) {  // Parents stand before their children.
@@ -253,7 +253,7 @@ class Loop {
     if (!job_due && (!orphans_ || now < next_orphan_scan_)) return;
     const std::vector<ProcessInfo> mine = DescendantsOf(self_);
     for (auto item = jobs_.begin(); item != jobs_.end();) {
-      Job& job = item->second;
+      ChildJob& job = item->second;
       const bool kill_now = job.kill_at ? *job.kill_at <= now : job.end.has_value();
       if (!job.end && !kill_now) {
         ++item;
@@ -284,7 +284,7 @@ class Loop {
     next_record_ = end + std::max<steady_clock::duration>(kRecord, (end - begin) * kRecordShare);
   }
 
-  void Finish(int64_t id, const Job& job) {
+  void Finish(int64_t id, const ChildJob& job) {
     waitpid(job.leader, nullptr, 0);
     WireMessage message;
     message.kind = WireKind::kFinished;
@@ -341,7 +341,7 @@ class Loop {
   const std::string tag_;
   const mode_t program_umask_;
   const pid_t self_;
-  std::map<int64_t, Job> jobs_;
+  std::map<int64_t, ChildJob> jobs_;
   bool orphans_ = false;  // A child ended that may be nobody's leader.
   steady_clock::time_point next_orphan_scan_{};
   ProcessRecord record_;
