@@ -114,7 +114,9 @@ def goes_on():
 def unfinished(how):
     atexit.register(say, "handlers ran")
     for trial in jizi.trials(flush_wait_s=0.5):
-        trial.report(1, value=1)
+        say("reported", trial.report(1, value=1).should_stop)
+        until_file("gone")
+        trial.report(2, value=2)
         if how == "fail":
             trial.fail("no data")
         elif how == "infeasible":
@@ -162,7 +164,7 @@ def forks():
 def odd_values():
     for trial in jizi.trials():
         trial.report(1, {"value": 1, "": 2, "a\nb": 3, "\udcff": 4, "long" * 100: 5}, loss=float("nan"))
-        trial.report(2, {f"m{i}": i for i in range(1200)}, value=2)
+        trial.report(2, {"value": 2, **{f"m{i}": i for i in range(1200)}})
         trial.report(1, value=9)  # Goes back.
         trial.report(3, value=float("inf"), gradient=jizi.GradientStatistics(1, 1, 0, 8))
         trial.plan_steps(-1)

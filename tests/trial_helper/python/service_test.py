@@ -74,13 +74,15 @@ def contract_22_what_kill_9_leaves_is_in_the_outbox(place):
 def an_end_that_the_service_did_not_hear_of_shows_in_the_exit_code(place):
     served = Served(place)
     for how, code in (("fail", 75), ("infeasible", 75), ("throw", 75), ("finish", 0)):
-        assignment = served.suggest()
+        program = served.program(served.suggest(), "unfinished", how, JIZI_ONE_TRIAL="1")
+        until(lambda: "reported" in program.log.read_text(), "it reports")
         served.kill()
-        program = served.program(assignment, "unfinished", how, JIZI_ONE_TRIAL="1")
+        (place.folder / "gone").touch()
         waited(program, code)
         said = program.log.read_text()
         check("handlers ran" in said and "is away" in said, said)
-        (served.outbox).unlink(missing_ok=True)
+        for name in ("outbox", "gone"):
+            (place.folder / name).unlink(missing_ok=True)
         served.start()
 
 
@@ -99,7 +101,7 @@ def sigterm_lets_the_program_save_and_leaves_the_end_to_the_worker(place):
 
 def contract_9_a_silent_program_keeps_its_lease(place):
     served = Served(place)
-    program = served.program(served.suggest(lease_s=1), "steps_until", place.folder / "go")
+    program = served.program(served.suggest(lease_s=1), "steps_until", place.folder / "go", JIZI_ONE_TRIAL="1")
     until(lambda: progress(place.folder / "go") > 0, "it reports")
     os.kill(program.pid, signal.SIGSTOP)
     until(lambda: served.study.trial(1)["state"] == "queued", "a stopped process loses its lease")

@@ -31,6 +31,7 @@ class Environment:
     warm_start: str = ""
     warm_start_step: int = 0
     outbox: str = ""
+    output_mark: str = ""  # Of _trial_files.py; empty: none.
     one_trial: bool = False
     rank: int = 0
     world_size: int = 1
@@ -97,7 +98,8 @@ def _read_lease(env: Environment) -> None:
         env.one_trial = env.one_trial or not env.worker
     elif not env.worker:
         env.made_up_worker = True
-        env.worker = f"hand/{socket.gethostname()}/{os.getpid()}/{random.SystemRandom().getrandbits(32):08x}"
+        number = random.SystemRandom().getrandbits(32)
+        env.worker = f"hand/{socket.gethostname()}/{os.getpid()}/{number:08x}"
 
 
 def read_environment() -> Environment:
@@ -123,6 +125,7 @@ def read_environment() -> Environment:
         _refuse("JIZI_STUDY", "", mend)
     env.worker = _read("JIZI_WORKER")
     env.outbox = _read("JIZI_OUTBOX")
+    env.output_mark = _read("JIZI_OUTPUT_MARK")
     env.one_trial = _read("JIZI_ONE_TRIAL") not in ("", "0")
     _read_lease(env)
     return env

@@ -91,7 +91,9 @@ class Session(SessionCalls):
             return True
 
     def complete(self, request: service.CompleteRequest, deadline: float) -> bool:
-        """After all that waits. False if the service did not answer: then the worker completes."""
+        """After all that waits. False if the service did not answer by the deadline, or refused
+        this very call: then the worker completes it, by the exit code. True also where the lease is
+        lost: nobody waits for its end."""
         with self._changed:
             if self._told.lost:
                 return True
@@ -103,7 +105,7 @@ class Session(SessionCalls):
                 if left <= 0:
                     break
                 self._changed.wait(left)
-            return self._completed or self._told.lost
+            return self._completed or (self._told.lost and not self._complete_refused)
 
     def close(self) -> None:
         """Ends at once: what was not sent is in the outbox."""

@@ -12,7 +12,7 @@ from jizi.v1 import tune_service_pb2 as service
 from jizi.v1 import types_pb2 as types
 
 CALL_DEADLINE_S = 10.0
-FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.1, 2.0
+FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.1, 1.0
 MAX_INTERNAL = 5  # Then the request is at fault, and is dropped.
 
 
@@ -236,6 +236,8 @@ class SessionCalls(SessionState):
         self._pop_front()
         self._attached = False  # Whether its number is used up the service says.
         if was_complete:
+            with self._changed:
+                self._complete_refused = True
             self._lose(error)
 
     def _lose(self, error: Error) -> None:

@@ -91,6 +91,7 @@ class SessionState:
         self._pending = 0  # Items not yet answered.
         self._given_up_waiting = False
         self._completed = False
+        self._complete_refused = False
         self._closing = False
         self._told = Told()
         # Of the session's thread alone.

@@ -18,6 +18,7 @@ from jizi._link import Link
 from jizi._resources import ResourceMeter
 from jizi._session import Session, say_line
 from jizi._source import Assigned
+from jizi._trial_files import flush_output
 from jizi._wire import JsonValue, utf8_text
 from jizi.v1 import tune_service_pb2 as service
 from jizi.v1 import types_pb2 as types
@@ -260,6 +261,8 @@ class Trial:
         if self._ended:
             return
         self._ended = True
+        if not self._link.forked:
+            flush_output()  # A forked child's buffers are copies, which would come twice.
         session = self._session
         if session is None or self._link.forked:
             return
@@ -290,8 +293,8 @@ class Trial:
             tell_by_exit_code()
         outbox = self._link.outbox.path
         where = f"is in {outbox} and its worker sends it" if outbox else "is lost"
-        say_line(f"trial {self.id}{why}: the service is still away after {wait_s:g} s; what was not "
-                 f"sent {where}")
+        say_line(f"trial {self.id}{why}: the service did not take its end within {wait_s:g} s; what "
+                 f"was not sent {where}")
 
     # ---- within ----
 

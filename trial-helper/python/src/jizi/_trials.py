@@ -13,6 +13,7 @@ from jizi._outbox import Outbox
 from jizi._session import say_line
 from jizi._source import TrialSource, decode_assigned
 from jizi._trial import Trial
+from jizi._trial_files import flush_output, keep_params, mark_output
 from jizi.v1 import types_pb2 as types
 
 
@@ -66,6 +67,10 @@ class Trials(Iterator[Trial]):
                 assigned = decode_assigned(data)
         if assigned is None:
             raise StopIteration
+        flush_output()
+        mark_output(link.env.output_mark, assigned.id)
+        if link.talks and assigned.id > 0:
+            keep_params(assigned)
         self._current = Trial(link, assigned)
         return self._current
 
