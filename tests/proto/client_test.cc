@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "jizi/v1/error.pb.h"
 
@@ -35,6 +38,51 @@ TEST(ClientTest, AnAddressThatIsNoneIsRefusedWithTheMend) {
 TEST(ClientTest, ATokenFileThatIsMissingOrNoneSaysSo) {
   EXPECT_EQ(DetailOf(ConnectTo("127.0.0.1:1", "/no/such/file")).code, "TOKEN_FILE");
   EXPECT_EQ(DetailOf(ConnectTo("127.0.0.1:1", "/dev/null")).code, "TOKEN_FILE");
+}
+
+// A server that knows no call is enough: that it answers shows that it was reached.
+std::unique_ptr<grpc::Server> ServeAt(int& port) {
+  grpc::ServerBuilder builder;
+  static v1::TuneService::Service service;
+  builder.AddListeningPort("localhost:" + std::to_string(port), grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterService(&service);
+  return builder.BuildAndStart();
+}
+
+// Two addresses (or one, by the host's own file), found by name: gRPC's defaults take half a
+// minute.
+TEST(ClientTest, AServerThatComesBackIsReachedWithinSeconds) {
+  using std::chrono::steady_clock;
+  int port = 0;
+  auto server = ServeAt(port);
+  ASSERT_NE(server, nullptr);
+  auto client = Client::Connect({"localhost:" + std::to_string(port), "", ""});
+  ASSERT_TRUE(client.ok());
+  const auto away = [&] {
+    v1::GetStudyRequest request;
+    return IsAway((*client)
+                      ->Call(&v1::TuneService::Stub::GetStudy, request, std::chrono::seconds(2))
+                      .status());
+  };
+  EXPECT_FALSE(away());
+  server->Shutdown(std::chrono::system_clock::now());
+  server.reset();
+  const auto outage = steady_clock::now() + std::chrono::seconds(5);
+  while (steady_clock::now() < outage) {
+    EXPECT_TRUE(away());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  server = ServeAt(port);
+  ASSERT_NE(server, nullptr);
+  const auto back = steady_clock::now();
+  while (away() && steady_clock::now() < back + std::chrono::seconds(60)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  const std::chrono::duration<double> took = steady_clock::now() - back;
+  EXPECT_LT(took.count(), 8) << "1 to 2 s on a quiet machine";
+  RecordProperty("seconds", std::to_string(took.count()));
+  std::printf("reached after %.2f s\n", took.count());
 }
 
 TEST(ClientTest, WhatCannotBeReachedIsUnavailableWithinTheDeadline) {
