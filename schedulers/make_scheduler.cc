@@ -1,7 +1,9 @@
+#include "schedulers/bayes/bayes.h"
 #include "schedulers/brute_force/grid.h"
 #include "schedulers/brute_force/sampling.h"
 #include "schedulers/model/text.h"
 #include "schedulers/scheduler.h"
+#include "schedulers/tpe/tpe.h"
 
 namespace jizi::tuner {
 namespace {
@@ -13,8 +15,10 @@ struct Method {
 
 // In alphabetical order.
 constexpr Method kMethods[] = {
+    {"bayes", CreateBayes},
     {"grid", CreateGrid},
     {"random", CreateSampling},
+    {"tpe", CreateTpe},
 };
 
 }  // namespace

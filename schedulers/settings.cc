@@ -1,7 +1,9 @@
 #include "schedulers/settings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "schedulers/model/text.h"
 
@@ -24,10 +26,31 @@ std::string Explain(const std::string& method, const std::vector<Setting>& known
   if (known.empty()) return "leave it out: method " + method + " has no settings";
   std::string text = "method " + method + " takes";
   for (const Setting& setting : known) {
-    text += " " + setting.name + " (" + Join(setting.choices) + "): " + setting.help + ";";
+    text += " " + setting.name + " (" +
+            (setting.number ? setting.choices.front() : Join(setting.choices)) +
+            "): " + setting.help + ";";
   }
   text.pop_back();
   return text;
+}
+
+// Lists and objects are not printed: they may be nested as deep as the text is long.
+std::string Shown(const nlohmann::json& value) {
+  if (value.is_string()) return Quoted(value.get<std::string>());
+  return value.is_primitive() ? value.dump() : "a list or an object";
+}
+
+StatusOr<std::string> ParseNumber(const Setting& setting, const nlohmann::json& value) {
+  const double number = value.is_number() ? value.get<double>() : std::nan("");
+  if (number >= setting.number->min && number <= setting.number->max &&
+      (!setting.number->whole || number == std::floor(number))) {
+    return nlohmann::json(number).dump();
+  }
+  std::ostringstream range;
+  range << (setting.number->whole ? "a whole number" : "a number") << " from "
+        << setting.number->min << " to " << setting.number->max;
+  return Bad(setting.name, "setting " + setting.name + " is " + Shown(value),
+             "it takes " + range.str() + ": " + setting.help);
 }
 
 }  // namespace
@@ -55,15 +78,15 @@ StatusOr<std::map<std::string, std::string>> ParseSettings(const std::string& js
       return Bad(key, "method " + method + " has no setting " + Quoted(key),
                  nearest ? "did you mean " + Quoted(*nearest) + "?" : Explain(method, known));
     }
+    if (setting->number) {
+      chosen[key] = TRY(ParseNumber(*setting, value));
+      continue;
+    }
     const std::string word = value.is_string() ? value.get<std::string>() : "";
     if (std::find(setting->choices.begin(), setting->choices.end(), word) ==
         setting->choices.end()) {
       const auto nearest = Nearest(word, setting->choices);
-      // Lists and objects are not printed: they may be nested as deep as the text is long.
-      const std::string shown = value.is_string()      ? Quoted(word)
-                                : value.is_primitive() ? value.dump()
-                                                       : "a list or an object";
-      return Bad(key, "setting " + key + " is " + shown,
+      return Bad(key, "setting " + key + " is " + Shown(value),
                  (nearest ? "did you mean " + Quoted(*nearest) + "? " : "") + "it takes one of " +
                      Join(setting->choices) + ": " + setting->help);
     }

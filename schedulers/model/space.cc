@@ -92,6 +92,54 @@ ParamValue Value(const ConstantDomain& domain, double) {
   return domain.value;
 }
 
+double UnitOnUniform(const Uniform& uniform, double x) {
+  const bool inverse = uniform.scale == Scale::kInverseLog;
+  const double start = OnScale(uniform.scale, inverse ? uniform.max : uniform.min);
+  const double stop = OnScale(uniform.scale, inverse ? uniform.min : uniform.max);
+  return stop == start ? 0.5 : (OnScale(uniform.scale, x) - start) / (stop - start);
+}
+
+double UnitOnDistribution(const NumericDomain& domain, double x) {
+  if (const auto* uniform = std::get_if<Uniform>(&domain.distribution)) {
+    return UnitOnUniform(*uniform, x);
+  }
+  if (const auto* beta = std::get_if<Beta>(&domain.distribution)) {
+    return BetaProbability(x, beta->a, beta->b);
+  }
+  const auto& normal = std::get<Normal>(domain.distribution);
+  const double at = normal.log ? std::log(x) : x;
+  return 0.5 * std::erfc(-(at - normal.mu) / normal.sigma / std::sqrt(2.0));
+}
+
+double UnitOf(const NumericDomain& domain, const ParamValue& value) {
+  const auto* whole = std::get_if<int64_t>(&value);
+  const double x = whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
+  if (domain.quantum == 0) return UnitOnDistribution(domain, x);
+  const auto* uniform = std::get_if<Uniform>(&domain.distribution);
+  if (uniform == nullptr) return UnitOnDistribution(domain, x);
+  const Multiples multiples = Multiples::Of(domain);
+  const auto first = static_cast<double>(multiples.first);
+  const auto last = static_cast<double>(multiples.last);
+  const double k = std::clamp(std::round(x / domain.quantum), first, last);
+  if (uniform->scale == Scale::kLinear) return (k - first + 0.5) / (last - first + 1);
+  return UnitOnUniform({first - 0.5, last + 0.5, uniform->scale}, k);
+}
+
+double UnitOf(const CategoricalDomain& domain, const ParamValue& value) {
+  const auto found = std::find(domain.values.begin(), domain.values.end(), value);
+  const auto at = static_cast<size_t>(found - domain.values.begin());
+  if (domain.probabilities.empty()) {
+    return (static_cast<double>(at) + 0.5) / static_cast<double>(domain.values.size());
+  }
+  double upto = 0;
+  for (size_t i = 0; i < at; ++i) upto += domain.probabilities[i];
+  return upto + domain.probabilities[at] / 2;
+}
+
+double UnitOf(const ConstantDomain&, const ParamValue&) {
+  return 0.5;
+}
+
 }  // namespace
 
 bool IsActive(const ParameterSpec& parameter, const Params& before) {
@@ -118,6 +166,20 @@ Params FromUnit(const Space& space, std::span<const double> unit) {
         std::visit([at](const auto& domain) { return Value(domain, at); }, parameter.domain));
   }
   return params;
+}
+
+std::vector<double> ToUnit(const Space& space, const Params& params) {
+  std::vector<double> unit(space.parameters.size(), 0.5);
+  for (size_t i = 0; i < unit.size(); ++i) {
+    const ParameterSpec& parameter = space.parameters[i];
+    const auto given = params.find(parameter.name);
+    if (given == params.end()) continue;
+    const double at =
+        std::visit([&value = given->second](const auto& domain) { return UnitOf(domain, value); },
+                   parameter.domain);
+    unit[i] = std::clamp(at, 0.0, kBelowOne);
+  }
+  return unit;
 }
 
 Params Sample(const Space& space, Rng& rng) {

@@ -96,6 +96,11 @@ Status CheckValue(const ParameterSpec& parameter, const ParamValue& value);
 // value it can return passes Check.
 Params FromUnit(const Space& space, std::span<const double> unit);
 
+// The way back: coordinates at which FromUnit gives these parameters, the middle of its part of the
+// axis for a value that owns one (listed values, multiples), 0.5 where a parameter is not there.
+// The parameters must pass Check.
+std::vector<double> ToUnit(const Space& space, const Params& params);
+
 Params Sample(const Space& space, Rng& rng);
 
 // What a person typed, with the types that the space wants: 1 for a float is 1.0, 64.0 for an int

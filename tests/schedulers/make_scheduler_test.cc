@@ -6,7 +6,7 @@ namespace jizi::tuner {
 namespace {
 
 TEST(MakeScheduler, AnUnknownMethodIsUnimplementedAndNamesWhatThereIs) {
-  for (const char* method : {"bayes", "tpe", "pbt", "batch_size", "replay", "custom", "", "Grid"}) {
+  for (const char* method : {"pbt", "batch_size", "replay", "custom", "", "Grid"}) {
     const auto made = MakeScheduler(SpecOf({{Int("x", 0, 3)}}, method));
     ASSERT_EQ(made.status().code(), StatusCode::kUnimplemented) << method;
     const std::string text = ForPeople(made.status());

@@ -20,9 +20,11 @@ struct Subject {
 };
 
 constexpr Subject kSubjects[] = {
+    {"Bayes", "bayes", "{}", true, true},
     {"Grid", "grid", "{}", false, true},
     {"Random", "random", "{}", true, true},
     {"Sobol", "random", R"({"sampler": "sobol"})", true, true},
+    {"Tpe", "tpe", R"({"initial": 2})", true, true},
 };
 
 class SchedulerContract : public testing::TestWithParam<Subject> {
