@@ -185,10 +185,10 @@ def bad_input(place):
         check(f"{bad}:3: x: min 2 is above max 1; swap them" in done.stderr, done.stderr)
     sweep = place.sweep()
     check("for example" in place.jizi("check", sweep).stdout, "check")
-    bayes = place.folder / "later.yaml"
-    bayes.write_text(open(sweep).read().replace("random", "bayes"))
-    check("note" in place.jizi("check", str(bayes)).stderr, "check warns")
-    check("random" in place.jizi("run", str(bayes), code=4).stderr, "run refuses and names what there is")
+    later = place.folder / "later.yaml"
+    later.write_text(open(sweep).read().replace("random", "pbt"))
+    check("note" in place.jizi("check", str(later)).stderr, "check warns")
+    check("random" in place.jizi("run", str(later), code=4).stderr, "run refuses and names what there is")
     missing = place.folder / "missing.yaml"
     missing.write_text(open(sweep).read().replace("train.sh", "no_such_program"))
     for command in ("check", "run"):

@@ -21,7 +21,8 @@ TEST(SweepFaults, FaultsNameLineAndMend) {
       {"metod: random\nprogram: t.py\nmethod: random\nparameters: {x: {value: 1}}\n",
        "sweep.yaml:1: `metod` is not a key; did you mean `method`?"},
       {"program: t.py\nparameters: {x: {value: 1}}\n",
-       "sweep.yaml:1: `method` is missing; add `method: random`; here are grid, random"},
+       "sweep.yaml:1: `method` is missing; add `method: random`, or a metric for bayes; here are "
+       "bayes, grid, random, tpe"},
       {"program: t.py\nmethod: rndom\nparameters: {x: {value: 1}}\n",
        "sweep.yaml:2: there is no method `rndom`; did you mean `random`?"},
       {"program: t.py\nmethod: random\n",

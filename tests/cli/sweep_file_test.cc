@@ -236,10 +236,19 @@ TEST(SweepFile, AliasesAndMergeKeys) {
   EXPECT_EQ(sweep.study.space.parameters[2].domain, Domain(Real({0, 2, Scale::kLinear})));
 }
 
+TEST(SweepFile, BayesIsTheMethodOfAMetricAlone) {
+  const Sweep sweep = Parsed(
+      "program: t.py\nmetric: {name: l}\nparameters: {x: {min: 0.0, max: 1.0}}\njizi: {initial: "
+      "6, warp: half_rank}\n");
+  EXPECT_EQ(sweep.study.method, "bayes");
+  EXPECT_EQ(sweep.study.settings_json, R"({"initial":6,"warp":"half_rank"})");
+  EXPECT_TRUE(sweep.notes.empty());
+}
+
 TEST(SweepFile, AMethodOfALaterVersionIsANote) {
   const Sweep sweep =
-      Parsed("program: t.py\nmethod: Bayes\nmetric: {name: l}\nparameters: {x: {value: 1}}\n");
-  EXPECT_EQ(sweep.study.method, "bayes");
+      Parsed("program: t.py\nmethod: PBT\nmetric: {name: l}\nparameters: {x: {value: 1}}\n");
+  EXPECT_EQ(sweep.study.method, "pbt");
   ASSERT_EQ(sweep.notes.size(), 1u);
   EXPECT_EQ(sweep.notes[0].line, 2);
   EXPECT_THAT(sweep.notes[0].text, HasSubstr("grid, random"));

@@ -43,8 +43,13 @@ void ReadTopLevelKeys(const YamlNode& root, SweepReader& reader) {
 void ReadMethod(const YamlNode& root, SweepReader& reader) {
   const YamlNode* node = root.Find("method");
   const std::string known = Joined(SchedulerMethods(), ", ");
+  if (node == nullptr && root.Find("metric") != nullptr) {
+    reader.sweep.study.method = "bayes";
+    return;
+  }
   if (node == nullptr) {
-    reader.faults.Add(root.line, "`method` is missing", "add `method: random`; here are " + known);
+    reader.faults.Add(root.line, "`method` is missing",
+                      "add `method: random`, or a metric for bayes; here are " + known);
     return;
   }
   auto method = reader.Text(*node, "method");
