@@ -3,6 +3,7 @@
 Run with the Python of the environment that scripts/python_env.sh makes:   X_test.py BUILD_DIR
 """
 import pathlib
+import shutil
 import sys
 import uuid
 
@@ -17,6 +18,7 @@ from jizi.v1 import tune_service_pb2 as service  # noqa: E402
 from jizi.v1 import types_pb2 as types  # noqa: E402
 
 PROGRAM = str(HERE / "program.py")
+EXAMPLES = HERE.parent.parent.parent / "examples"
 BIN = str(pathlib.Path(sys.executable).parent)
 
 
@@ -34,6 +36,22 @@ def sweep(place, *arguments, trials=4, workers=1, more="", command=None):
 def rows(place, query, database=None):
     with sqlite3.connect(f"file:{database or place.database}?mode=ro", uri=True) as connection:
         return connection.execute(query).fetchall()
+
+
+def copied(place, example, sweep_file, more):
+    """The example in a folder of its own, with less of everything: `more` goes beneath `parameters:`."""
+    shutil.copytree(EXAMPLES / example, place.folder / example)
+    path = place.folder / example / sweep_file
+    text = path.read_text()
+    check("\nparameters:\n" in text, "the sweep file has changed its shape")
+    path.write_text(text.replace("\nparameters:\n", f"\nparameters:\n{more}"))
+    return path
+
+
+def needs_data():
+    if not os.path.exists("/usr/share/datasets/fashion-mnist"):
+        print("SKIPPED: the examples need dataset-fashion-mnist (make deps installs it)", file=sys.stderr)
+        sys.exit(77)
 
 
 class Served:
@@ -110,4 +128,4 @@ class Served:
         return dict(measured)
 
 
-__all__ = [*harness_names, "BIN", "HERE", "PROGRAM", "Served", "jizi", "pathlib", "rows", "service", "sweep", "sys", "types"]
+__all__ = [*harness_names, "BIN", "EXAMPLES", "HERE", "PROGRAM", "Served", "copied", "jizi", "needs_data", "pathlib", "rows", "service", "sweep", "sys", "types"]
