@@ -122,7 +122,7 @@ bool Session::Complete(v1::CompleteRequest request, SteadyTime deadline) {
   while (!completed_ && !told_.lost) {
     if (!changed_.WaitUntil(mutex_, deadline)) break;
   }
-  return completed_ || told_.lost;
+  return completed_ || (told_.lost && !complete_refused_);
 }
 
 // Measurements at the front of the queue become one numbered request.

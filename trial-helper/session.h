@@ -73,7 +73,8 @@ class Session {
   // Everything answered? Waits at most until the deadline.
   bool Flush(SteadyTime deadline);
   // Completes the attempt after all that waits; sequence and lease are filled in. False if the
-  // service did not answer by the deadline: then the worker completes it.
+  // service did not answer by the deadline, or refused this very call: then the worker completes
+  // it, by the program's exit code. True also where the lease is lost: nobody waits for its end.
   bool Complete(v1::CompleteRequest request, SteadyTime deadline);
 
  private:
@@ -146,6 +147,7 @@ class Session {
   int64_t pending_ GUARDED_BY(mutex_) = 0;  // Items not yet answered.
   bool given_up_waiting_ GUARDED_BY(mutex_) = false;
   bool completed_ GUARDED_BY(mutex_) = false;
+  bool complete_refused_ GUARDED_BY(mutex_) = false;
   bool closing_ GUARDED_BY(mutex_) = false;
   Told told_ GUARDED_BY(mutex_);
 

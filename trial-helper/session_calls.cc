@@ -330,7 +330,12 @@ void Session::OnError(const Status& status) {
   PopFront();
   // Whether its number is used up the service says.
   attached_ = false;
-  if (was_complete) Lose(status);
+  if (!was_complete) return;
+  {
+    MutexLock lock(mutex_);
+    complete_refused_ = true;
+  }
+  Lose(status);
 }
 
 // Nothing that this process says about the attempt counts any more.

@@ -40,6 +40,25 @@ bool Sleep(duration<double> wait, SteadyTime deadline) {
   return false;
 }
 
+// A path may hold any bytes, and JSON only UTF-8.
+std::string Hex(const std::string& bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    hex += {kDigits[value >> 4], kDigits[value & 15]};
+  }
+  return hex;
+}
+
+std::string FromHex(const std::string& hex) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
 Params ParamsOf(const v1::Trial& trial) {
   return {trial.params().begin(), trial.params().end()};
 }
@@ -51,8 +70,8 @@ std::string Encode(const std::optional<Assigned>& assigned) {
   return json{{"id", assigned->id},
               {"attempt", assigned->attempt},
               {"params", ToJson(assigned->params)},
-              {"folder", assigned->folder},
-              {"warm_start", assigned->warm_start},
+              {"folder", Hex(assigned->folder)},
+              {"warm_start", Hex(assigned->warm_start)},
               {"start_step", assigned->start_step},
               {"last_step", assigned->last_step}}
       .dump();
@@ -65,8 +84,8 @@ std::optional<Assigned> DecodeAssigned(const std::string& bytes) {
   assigned.id = parsed.at("id");
   assigned.attempt = parsed.at("attempt");
   assigned.params = ParseParams(parsed.at("params").get<std::string>());
-  assigned.folder = parsed.at("folder");
-  assigned.warm_start = parsed.at("warm_start");
+  assigned.folder = FromHex(parsed.at("folder"));
+  assigned.warm_start = FromHex(parsed.at("warm_start"));
   assigned.start_step = parsed.at("start_step");
   assigned.last_step = parsed.at("last_step");
   return assigned;

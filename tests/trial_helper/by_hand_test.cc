@@ -10,6 +10,7 @@
 #include "trial-helper/environment.h"
 #include "trial-helper/jizi_trial_helper.h"
 #include "trial-helper/params.h"
+#include "trial-helper/trial_source.h"
 
 namespace jizi {
 namespace {
@@ -189,6 +190,18 @@ TEST_F(ByHand, Contract20SeveralRanksWithoutABroadcastAreAnErrorThatSaysSo) {
   const std::string refusal = Refusal([] { JiziTrialHelper::FromEnvironment(); });
   EXPECT_NE(refusal.find("WORLD_SIZE"), std::string::npos);
   EXPECT_NE(refusal.find("options.broadcast ="), std::string::npos);
+}
+
+TEST(Contract20, ATrialInAFolderWhoseNameIsNoUtf8ReachesEveryRank) {
+  helper::Assigned assigned;
+  assigned.id = 3;
+  assigned.folder = "/data/caf\xE9/3";
+  assigned.warm_start = "/data/caf\xE9/2/\x01\xFF.ckpt";
+  const auto read = helper::DecodeAssigned(helper::Encode(assigned));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->id, 3);
+  EXPECT_EQ(read->folder, assigned.folder);
+  EXPECT_EQ(read->warm_start, assigned.warm_start);
 }
 
 }  // namespace

@@ -32,6 +32,10 @@ class Scripted : public v1::TuneService::Service {
     const std::lock_guard lock(mutex_);
     checkpoint_script_.push_back(std::move(status));
   }
+  void AnswerComplete(Status status) {
+    const std::lock_guard lock(mutex_);
+    complete_status_ = std::move(status);
+  }
   // Of the next report that is taken.
   void Direct(const v1::Directive& directive) {
     const std::lock_guard lock(mutex_);
@@ -108,6 +112,12 @@ class Scripted : public v1::TuneService::Service {
     response->set_lease_s(60);
     return grpc::Status::OK;
   }
+  grpc::Status Complete(grpc::ServerContext* context, const v1::CompleteRequest*,
+                        v1::CompleteResponse*) override {
+    context->AddTrailingMetadata("jizi-protocol", kProtocolVersion);
+    const std::lock_guard lock(mutex_);
+    return ToGrpc(complete_status_);
+  }
   grpc::Status Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
                       v1::AttachResponse* response) override {
     context->AddTrailingMetadata("jizi-protocol", kProtocolVersion);
@@ -123,6 +133,7 @@ class Scripted : public v1::TuneService::Service {
   std::condition_variable changed_;
   std::deque<Status> script_;
   std::deque<Status> checkpoint_script_;
+  Status complete_status_;
   v1::Directive directive_;
   int renewals_ = 0;
   std::vector<int64_t> checkpoints_;
@@ -301,6 +312,20 @@ TEST_F(SessionTest, Contract9TheLeaseIsRenewedWhileAReportIsPutOff) {
   session.Report(At(1), std::nullopt);
   EXPECT_TRUE(Eventually([&] { return service_.renewals() >= 3; }));
   EXPECT_GE(service_.reports().size(), 2u);
+}
+
+TEST_F(SessionTest, ACompleteThatIsRefusedIsLeftToTheExitCode) {
+  v1::CompleteRequest failed;
+  failed.mutable_failed()->set_why("no data");
+  service_.AnswerComplete(Error(StatusCode::kInvalidArgument, "not so", {"BAD_REQUEST", "", ""}));
+  EXPECT_FALSE(Begin().Complete(failed, Soon()));
+  session_.reset();
+  service_.AnswerComplete(
+      Error(StatusCode::kFailedPrecondition, "another has it", {"LEASE_LOST", "", ""}));
+  EXPECT_TRUE(Begin().Complete(failed, Soon()));  // Nobody waits for it.
+  session_.reset();
+  service_.AnswerComplete({});
+  EXPECT_TRUE(Begin().Complete(failed, Soon()));
 }
 
 TEST_F(SessionTest, ARollBackLeavesNothingOfTheAbandonedBranch) {
