@@ -45,10 +45,15 @@ class Builder {
     group_.push_back(TRY(CreateStudy(id_, spec_, "build", now_)));
     Apply(state_, group_.back());
     for (int i = 0; i < trials; ++i) TRY(OneTrial(i + 1, reports));
-    return store_.Append(std::exchange(group_, {}));
+    return Write();
   }
 
  private:
+  Status Write() {
+    TRY(store_.Append(std::exchange(group_, {})));
+    return store_.AfterAnswers();
+  }
+
   StatusOr<Outcome> Run(const Command& command) {
     now_ += std::chrono::microseconds(100);
     Outcome outcome =
@@ -56,7 +61,7 @@ class Builder {
     if (!outcome.events.empty()) {
       group_.push_back({id_, state_.log_position, state_.last_event, std::move(outcome.events)});
       outcome.events.clear();
-      if (group_.size() >= kGroup) TRY(store_.Append(std::exchange(group_, {})));
+      if (group_.size() >= kGroup) TRY(Write());
     }
     return outcome;
   }
@@ -159,7 +164,7 @@ StatusOr<BigStudyFigures> MeasureBigStudy(const std::string& file, const BigStud
     const std::unique_ptr<Store> store = TRY(Open(file));
     TRY(Builder(*store, 1, LoadSpec("big")).Build(plan.trials, plan.reports));
     TRY(Builder(*store, 2, LoadSpec("small")).Build(plan.small_trials, plan.reports));
-    store->Idle();
+    TRY(store->Idle());
   }
   figures.build_s = SecondsSince(from);
   const double all = plan.trials + plan.small_trials;

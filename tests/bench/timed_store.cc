@@ -29,7 +29,8 @@ class Timed final : public TimedStore {
     records_ += records.size();
     return appended;
   }
-  void Idle() override { store_->Idle(); }
+  Status Idle() override { return store_->Idle(); }
+  Status AfterAnswers() override { return store_->AfterAnswers(); }
   bool MoreToDo() const override { return store_->MoreToDo(); }
 
   CommitTimes Take() override {

@@ -174,6 +174,31 @@ TEST(Contract13, OnChangeRunsOncePerMeasurementInOrderHoweverCallsAreBatched) {
   EXPECT_EQ(heard[0], heard[1]);
 }
 
+TEST(Contract13, AChangeTouchesTheTrialThatItIsAboutHoweverManyThereAre) {
+  for (const int others : {3, 300}) {
+    Machine m(SimpleSpec());
+    m.check_replay = false;
+    int heard = 0;
+    m.script.on_change = [&](const Study&, TrialId, const Change&) {
+      ++heard;
+      return Decision{};
+    };
+    for (int i = 0; i < others; ++i) {
+      m.Report(m.Take("w" + std::to_string(i)), 1, 0.5);
+    }
+    const LeaseRef lease = m.Take("w");
+    heard = 0;
+    const Study before = m.state.study;  // As a reader or a decision holds it.
+    m.Report(lease, 1, 0.25);
+    EXPECT_EQ(heard, 1);
+    int copied = 0;
+    for (size_t i = 0; i < before.trials.size(); ++i) {
+      copied += &*before.trials[i] != &*m.state.study.trials[i] ? 1 : 0;
+    }
+    EXPECT_EQ(copied, 1) << "of " << others;
+  }
+}
+
 TEST(Contract13, AStopAbsorbsWhatFollows) {
   Machine m(SimpleSpec());
   int heard = 0;

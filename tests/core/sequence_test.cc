@@ -195,6 +195,22 @@ TEST(Contract12, RequestIdsMakeEnqueueAndRetryHappenOnce) {
   EXPECT_EQ(m.state.queue.size(), 1u);
 }
 
+TEST(Contract12, ARetryThatFoundNoneDoesNotQueueOnItsRepeatWhatFailedSince) {
+  Machine m(SimpleSpec());
+  const LeaseRef lease = m.Take("w");
+  const auto none = m.Call(RetryCommand{{}, "retry"});
+  ASSERT_TRUE(none.ok());
+  EXPECT_TRUE(std::get<RetryReply>(*none).queued.empty());
+  CompleteCommand failed = m.CompleteOf(lease);
+  failed.outcome = FailedOutcome{"exit code 1"};
+  ASSERT_TRUE(m.Call(failed).ok());
+  const auto repeat = m.Call(RetryCommand{{}, "retry"});
+  ASSERT_TRUE(repeat.ok());
+  EXPECT_TRUE(std::get<RetryReply>(*repeat).queued.empty());
+  EXPECT_EQ(m.StateOf(1), TrialState::kFailed);
+  EXPECT_EQ(CodeOf(m.Call(RetryCommand{{1}, "retry"}).status()), "REQUEST_ID_REUSED");
+}
+
 TEST(Contract12, ARequestIdOfAnotherKindOfRequestIsRefused) {
   Machine m(SimpleSpec());
   ASSERT_TRUE(m.Call(EnqueueCommand{AtX(0.25), "enqueue"}).ok());

@@ -26,7 +26,16 @@ class ListStore final : public Store {
     for (const LogRecord& record : records) written.emplace_back(record.study, record.position);
     return {};
   }
-  void Idle() override { idle.Pass(); }
+  Status Idle() override {
+    idle.Pass();
+    const MutexLock lock(mutex);
+    return own_work;
+  }
+  Status AfterAnswers() override {
+    after.Pass();
+    const MutexLock lock(mutex);
+    return own_work;
+  }
   bool MoreToDo() const override { return --idles_left > 0; }
 
   std::vector<std::pair<StudyId, int64_t>> Written() {
@@ -36,19 +45,23 @@ class ListStore final : public Store {
 
   Gate gate;
   Gate idle;
+  Gate after;
   mutable std::atomic<int> idles_left{1};
   Mutex mutex;
   std::function<Status(std::span<const LogRecord>)> judge GUARDED_BY(mutex);
+  Status own_work GUARDED_BY(mutex);  // What Idle and AfterAnswers say.
   std::vector<size_t> sizes GUARDED_BY(mutex);
   std::vector<std::pair<StudyId, int64_t>> written GUARDED_BY(mutex);
 };
 
 class CommitterTest : public testing::Test {
  protected:
-  void Start(milliseconds retry = milliseconds(0), size_t lag = 100) {
+  void Start(milliseconds retry = milliseconds(0), size_t lag = 100,
+             size_t lag_bytes = size_t{1} << 30) {
     committer_ = std::make_unique<Committer>(
         store_, Committer::Options{.retry = retry,
                                    .lag = lag,
+                                   .lag_bytes = lag_bytes,
                                    .wake_engine = [this] { woken_.Pass(); },
                                    .on_fatal = [this](const Status&) { fatal_.Pass(); }});
   }
@@ -215,6 +228,37 @@ TEST_F(CommitterTest, DataLossIsSaidOnceAndAnswersEverythingWithUnavailable) {
   EXPECT_EQ(store_.gate.arrivals(), 1);  // Not tried again.
 }
 
+TEST_F(CommitterTest, Contract3ALossInTheStoresOwnWorkIsSaidWithoutAWaitingCall) {
+  for (Gate* own : {&store_.idle, &store_.after}) {
+    const int before = fatal_.arrivals();
+    const int works = own->arrivals();
+    own->Shut();
+    Start();
+    Push(Item(1, 1, "a"));
+    ASSERT_TRUE(own->Arrived(works + 1));
+    {
+      const MutexLock lock(store_.mutex);
+      store_.own_work = Broken();
+    }
+    own->Open();
+    ASSERT_TRUE(fatal_.Arrived(before + 1));
+    EXPECT_FALSE(committer_->healthy());
+    committer_.reset();
+    EXPECT_EQ(fatal_.arrivals(), before + 1);
+    const MutexLock lock(store_.mutex);
+    store_.own_work = {};
+  }
+}
+
+TEST_F(CommitterTest, TheStoresOwnWorkKeepsNoCallerOfItsGroupWaiting) {
+  Start();
+  store_.after.Shut();
+  Push(Item(1, 1, "a"));
+  ASSERT_TRUE(store_.after.Arrived(1));  // The store is at its work ...
+  EXPECT_EQ(Answers(), (std::vector<std::string>{"a ok"}));
+  store_.after.Open();
+}
+
 TEST_F(CommitterTest, LagsAboveItsBoundAndWakesTheEngineBelowIt) {
   Start(milliseconds(0), 2);
   store_.gate.Shut();
@@ -222,6 +266,21 @@ TEST_F(CommitterTest, LagsAboveItsBoundAndWakesTheEngineBelowIt) {
   ASSERT_TRUE(store_.gate.Arrived(1));
   EXPECT_FALSE(committer_->lagging());
   Push(Item(1, 2, "b"), Item(1, 3, "c"));
+  EXPECT_TRUE(committer_->lagging());
+  store_.gate.Open();
+  ASSERT_TRUE(woken_.Arrived(1));
+  EXPECT_FALSE(committer_->lagging());
+}
+
+TEST_F(CommitterTest, LagsAboveItsBytesTooAndWakesTheEngineBelowThem) {
+  Start(milliseconds(0), 100, 100'000);
+  store_.gate.Shut();
+  Push(Item(1, 1, "a"));
+  ASSERT_TRUE(store_.gate.Arrived(1));
+  CommitItem large = Item(1, 2, "b");
+  large.record->events.push_back(AttributesSet{0, {{"a", std::string(100'000, 'x')}}, {}});
+  EXPECT_FALSE(committer_->lagging());
+  Push(std::move(large));
   EXPECT_TRUE(committer_->lagging());
   store_.gate.Open();
   ASSERT_TRUE(woken_.Arrived(1));

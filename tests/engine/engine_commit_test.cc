@@ -92,6 +92,19 @@ TEST_F(Contract3, FullRollsBackAnswersUnavailableAndGoesOnWhenThereIsRoom) {
   EXPECT_TRUE(engine_->healthy());
 }
 
+TEST_F(Contract3, AnIoErrorWhileNobodyCallsEndsTheServiceAllTheSame) {
+  Gate fatal;
+  StartWithStudies({.on_fatal = [&fatal](const Status&) { fatal.Pass(); }});
+  {
+    const MutexLock lock(script_->mutex);
+    script_->idle = Broken();
+  }
+  ASSERT_TRUE(Enqueue("a", "r").Get().ok());  // Idle comes after it.
+  EXPECT_TRUE(fatal.Arrived(1));
+  EXPECT_FALSE(engine_->healthy());
+  engine_.reset();
+}
+
 TEST_F(Contract3, FullAtACreateLeavesNoStudy) {
   StartWithStudies();
   script_->OnAppend([](int, auto) { return Full(); });

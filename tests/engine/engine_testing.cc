@@ -121,7 +121,14 @@ class StoreByScript final : public Store {
     if (judge) TRY(judge(number, records));
     return script_->inner->Append(records);
   }
-  void Idle() override { script_->inner->Idle(); }
+  Status Idle() override {
+    {
+      const MutexLock lock(script_->mutex);
+      if (!script_->idle.ok()) return script_->idle;
+    }
+    return script_->inner->Idle();
+  }
+  Status AfterAnswers() override { return script_->inner->AfterAnswers(); }
   bool MoreToDo() const override { return script_->inner->MoreToDo(); }
 
  private:

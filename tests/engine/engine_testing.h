@@ -66,6 +66,7 @@ struct StoreScript {
   int appends GUARDED_BY(mutex) = 0;
   Status load GUARDED_BY(mutex);                     // Not OK: what Load says.
   std::optional<StudyId> load_of GUARDED_BY(mutex);  // Empty: of each study.
+  Status idle GUARDED_BY(mutex);                     // Not OK: what Idle says.
   void SetLoad(Status status, std::optional<StudyId> of = std::nullopt);
   int Appends();
 };

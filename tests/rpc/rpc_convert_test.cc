@@ -346,5 +346,72 @@ TEST(PagesTest, MeasurementsArePagedAndUnknownTrialsRefused) {
   EXPECT_EQ(DetailOf(GetTrial(view, request).status()).code, "TRIAL_NOT_FOUND");
 }
 
+TEST(PagesTest, AWorkersListIsMadeOfWhatItHoldsAndNothingElseIsLookedAt) {
+  StudyView view;
+  view.study.spec = std::make_shared<StudySpec>();
+  for (int i = 1; i <= 6; ++i) {
+    Trial trial;
+    trial.id = i;
+    trial.state = i == 5 ? TrialState::kPaused : TrialState::kRunning;
+    trial.objective = -i;
+    view.study.trials.push_back(Cow<Trial>(std::move(trial)));
+  }
+  const std::vector<TrialId> held = {2, 4, 5};
+  v1::ListTrialsRequest request;
+  request.set_worker("w");
+  request.set_page_size(2);
+  const auto ids = [&] {
+    std::vector<int64_t> all;
+    request.clear_page_token();
+    do {
+      const auto page = ListTrials(view, request, held);
+      EXPECT_TRUE(page.ok()) << page.status();
+      if (!page.ok()) break;
+      for (const auto& listed : page->trials()) all.push_back(listed.id());
+      request.set_page_token(page->next_page_token());
+    } while (!request.page_token().empty() && all.size() < 20);
+    return all;
+  };
+  EXPECT_EQ(ids(), (std::vector<int64_t>{2, 4, 5}));
+  request.set_descending(true);
+  EXPECT_EQ(ids(), (std::vector<int64_t>{5, 4, 2}));
+  request.set_sort_metric("objective");
+  EXPECT_EQ(ids(), (std::vector<int64_t>{2, 4, 5}));
+  request.clear_sort_metric();
+  request.add_states(v1::TRIAL_STATE_RUNNING);
+  EXPECT_EQ(ids(), (std::vector<int64_t>{4, 2}));
+}
+
+TEST(PagesTest, CheckpointsArePagedFromTheLastOneBack) {
+  StudyView view;
+  view.study.spec = std::make_shared<StudySpec>();
+  Trial trial;
+  trial.id = 1;
+  for (int step = 1; step <= 2000; ++step) {
+    trial.checkpoints.push_back({step, std::string(4000, 'p'), std::string(64, 'a'), 1, 1});
+  }
+  view.study.trials.push_back(Cow<Trial>(trial));
+  v1::GetTrialRequest request;
+  request.set_trial(1);
+  int64_t expected = 2000;
+  int pages = 0;
+  while (expected > 0 && pages < 100) {
+    request.set_skip_checkpoints(2000 - expected);
+    const auto page = GetTrial(view, request);
+    ASSERT_TRUE(page.ok());
+    EXPECT_LT(page->ByteSizeLong(), size_t{3} << 20);
+    EXPECT_EQ(page->trial().checkpoint_count(), 2000);
+    const auto& shown = page->trial().checkpoints();
+    ASSERT_FALSE(shown.empty());
+    EXPECT_EQ(shown.rbegin()->step(), expected);
+    expected = shown.begin()->step() - 1;
+    ++pages;
+  }
+  EXPECT_EQ(expected, 0);
+  EXPECT_GT(pages, 2);
+  request.set_skip_checkpoints(INT64_MAX);
+  EXPECT_TRUE(GetTrial(view, request)->trial().checkpoints().empty());
+}
+
 }  // namespace
 }  // namespace jizi::tuner

@@ -3,8 +3,10 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <condition_variable>
 #include <fstream>
 #include <future>
+#include <mutex>
 
 #include "tests/rpc/rpc_testing.h"
 #include "tests/store/fault_vfs.h"
@@ -117,6 +119,64 @@ TEST(Contract3, AFullDiskIsNoLossAndTheServerGoesOnServing) {
   EXPECT_TRUE(Must(service.Call(&Stub::CreateStudy, NewStudy("x"))).created());
   HealthWatch health(service);
   EXPECT_EQ(health.Next(), kServing);
+}
+
+// A disk that takes its time, once told so.
+class SlowStore final : public Store {
+ public:
+  StatusOr<std::vector<StudyName>> List() override { return store_->List(); }
+  StatusOr<StudyId> LastId() override { return store_->LastId(); }
+  StatusOr<StudyData> Load(StudyId study) override { return store_->Load(study); }
+  Status Append(std::span<const LogRecord> records) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kDeadline, [this] { return !slow_; });
+    return store_->Append(records);
+  }
+  void Slow(bool slow) {
+    const std::lock_guard lock(mutex_);
+    slow_ = slow;
+    changed_.notify_all();
+  }
+
+ private:
+  const std::unique_ptr<Store> store_ = MakeMemoryStore();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool slow_ = false;
+};
+
+// gRPC's callback threads are as few as two.
+TEST(Contract1, NoThreadOfGrpcWaitsForTheDisk) {
+  TempFolder folder;
+  auto owned = std::make_unique<SlowStore>();
+  SlowStore& store = *owned;
+  const auto engine = *Engine::Start(std::move(owned), {});
+  ServerOptions options;
+  options.listen = "unix:" + (folder / "socket");
+  const auto server = *Server::Start(*engine, options);
+  const auto client = *Client::Connect({server->address(), "", ""});
+  ASSERT_TRUE(client->Call(&Stub::CreateStudy, NewStudy("x"), kDeadline).ok());
+  store.Slow(true);
+  std::vector<std::future<Status>> waiting;
+  for (int i = 0; i < 64; ++i) {
+    waiting.push_back(std::async(std::launch::async, [&, i] {
+      v1::SetAttributesRequest request;
+      request.set_study("x");
+      (*request.mutable_set())["a"] = std::to_string(i);
+      return client->Call(&Stub::SetAttributes, request, kDeadline).status();
+    }));
+  }
+  // Refused where requests are read, behind all of them: somebody reads.
+  for (int i = 0; i < 64; ++i) {
+    const auto refused = client->Call(&Stub::GetStudy, Get(""), kDeadline / 2);
+    EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument) << refused.status();
+  }
+  for (const auto& call : waiting) {
+    EXPECT_EQ(call.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  }
+  store.Slow(false);
+  for (auto& call : waiting) EXPECT_TRUE(call.get().ok());
+  server->Shutdown(std::chrono::seconds(1));
 }
 
 TEST(CallLogLines, AFailureNamesStudyAndPeer) {

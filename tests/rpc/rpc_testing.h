@@ -49,6 +49,10 @@ class TestService {
                                                                         const Request&, Response*),
                           const Request& request, Restart restart = Restart::kNever) {
     StatusOr<Response> response = client_->Call(method, request, kDeadline);
+    // docs/contracts.md, 11.
+    const ErrorDetail detail = DetailOf(response.status());
+    EXPECT_TRUE(response.ok() || (!detail.code.empty() && !detail.mend.empty()))
+        << response.status();
     if (restart == Restart::kAfterEveryCall) Reopen();
     return response;
   }

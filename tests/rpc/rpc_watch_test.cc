@@ -104,6 +104,46 @@ TEST(Contract14, ASnapshotComesInPiecesThatShareOneView) {
   EXPECT_EQ(next->trials(0).id(), 1235);
 }
 
+TEST(Contract14, TheSpecComesFirstAndThenOnlyWithASnapshotOrWhenItIsAnother) {
+  WatchBuffer buffer(5);
+  StudyChange change = ChangeOf(3, 5, {});
+  buffer.Take(change);
+  EXPECT_EQ(buffer.Next()->study().spec().name(), "s");  // A continued stream says it, too.
+  change.changed = {2};
+  change.view.log_position = 6;
+  buffer.Take(change);
+  const auto next = buffer.Next();
+  EXPECT_FALSE(next->study().has_spec());
+  EXPECT_EQ(next->study().log_position(), 6);
+  StudySpec other = *change.view.study.spec;
+  other.budget.run_cap = 12;
+  change.view.study.spec = std::make_shared<StudySpec>(other);
+  buffer.Take(change);
+  EXPECT_EQ(buffer.Next()->study().spec().budget().run_cap(), 12);
+  for (int i = 0; i <= kMaxBufferedChanges; ++i) buffer.Take(change);
+  const auto snapshot = buffer.Next();
+  EXPECT_TRUE(snapshot->snapshot());
+  EXPECT_TRUE(snapshot->study().has_spec());
+}
+
+TEST(Contract14, AChangeCarriesTheLastCheckpointsOfATrialAlone) {
+  WatchBuffer buffer(5);
+  StudyChange change = ChangeOf(0, 5, {1});
+  Trial trial;
+  trial.id = 1;
+  for (int step = 1; step <= 10'000; ++step) {
+    trial.checkpoints.push_back({step, "checkpoints/" + std::to_string(step), "", 1, 1});
+  }
+  change.view.study.trials.push_back(Cow<Trial>(std::move(trial)));
+  buffer.Take(change);
+  const auto sent = buffer.Next();
+  ASSERT_EQ(sent->trials_size(), 1);
+  EXPECT_LT(sent->ByteSizeLong(), 2000u);
+  EXPECT_EQ(sent->trials(0).checkpoint_count(), 10'000);
+  ASSERT_GT(sent->trials(0).checkpoints_size(), 0);
+  EXPECT_EQ(sent->trials(0).checkpoints().rbegin()->step(), 10'000);
+}
+
 TEST(Contract14, ADeletedStudyEndsTheStreamWithNotFound) {
   WatchBuffer buffer(-1);
   buffer.Take(ChangeOf(3, 5, {}));

@@ -89,6 +89,7 @@ TEST_F(FaultTest, APowerLossAtAnyWriteLosesNothingAcknowledgedAndTearsNoGroup) {
         const auto records = std::span(workload_.records);
         if (!(*store)->Append(records.subspan(acknowledged, in_flight - acknowledged)).ok()) break;
         acknowledged = in_flight;
+        (*store)->AfterAnswers().IgnoreError();
       }
     }
     fired = vfs_.fired();
@@ -115,9 +116,13 @@ TEST_F(FaultTest, AnIoErrorIsDataLossAndStaysSo) {
     for (size_t group = 0; failed.ok() && group < workload_.ends.size(); ++group) {
       in_flight = workload_.ends[group];
       failed = (*store)->Append(records.subspan(acknowledged, in_flight - acknowledged));
-      if (failed.ok()) acknowledged = in_flight;
+      if (!failed.ok()) break;
+      acknowledged = in_flight;
+      failed = (*store)->AfterAnswers();
     }
+    if (failed.ok()) failed = (*store)->Idle();
     const bool fired = vfs_.fired();
+    EXPECT_EQ(fired, !failed.ok()) << "whoever meets an error says it";
     if (!failed.ok()) {
       EXPECT_EQ(failed.code(), StatusCode::kDataLoss) << failed;
       EXPECT_EQ((*store)->Append(records.first(1)).code(), StatusCode::kDataLoss);
@@ -161,6 +166,7 @@ TEST_P(RefusedWrites, WriteNothingAndTheNextTryGoesThrough) {
         ASSERT_TRUE((*store)->Append(group).ok());
       }
       acknowledged = end;
+      ASSERT_TRUE((*store)->AfterAnswers().ok());
     }
     ASSERT_TRUE(Holds(**store, acknowledged));
     if (!vfs_.fired()) break;

@@ -141,7 +141,7 @@ TEST_F(FileTest, AReadOnlyStoreReadsBesideTheOwnerAndRefusesToWrite) {
   EXPECT_EQ(reader->List().value().size(), 1u);
   const LogRecord more = testing::Deletion(history_);
   EXPECT_EQ(CodeOf(reader->Append({&more, 1})), "STORE_READ_ONLY");
-  reader->Idle();
+  EXPECT_TRUE(reader->Idle().ok());
 }
 
 // docs/contracts.md, 4: a reader does not checkpoint, also not as the last to close.
@@ -171,6 +171,7 @@ TEST_F(FileTest, Contract4ALongLogIsCheckpointedAndAnEndlessReaderStopsWrites) {
   size_t next = 0;
   for (; next < history.size() / 2; ++next) {
     ASSERT_TRUE(store->Append({&history[next], 1}).ok());
+    ASSERT_TRUE(store->AfterAnswers().ok());
   }
   EXPECT_LT(std::filesystem::file_size(path_ + "-wal"), 100'000u);
   sqlite3* reader = nullptr;
@@ -178,7 +179,10 @@ TEST_F(FileTest, Contract4ALongLogIsCheckpointedAndAnEndlessReaderStopsWrites) {
   ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM log", nullptr, nullptr, nullptr),
             SQLITE_OK);
   Status status;
-  for (; next < history.size() && status.ok(); ++next) status = store->Append({&history[next], 1});
+  for (; next < history.size() && status.ok(); ++next) {
+    status = store->Append({&history[next], 1});
+    ASSERT_TRUE(store->AfterAnswers().ok());
+  }
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_EQ(CodeOf(status), "STORE_WAL_LIMIT") << status;
   sqlite3_exec(reader, "COMMIT", nullptr, nullptr, nullptr);
@@ -253,7 +257,7 @@ TEST_F(FileTest, DamageAtRandomBytesIsNeverACrash) {
     (*store)->List().status().IgnoreError();
     const LogRecord more = testing::Deletion(history_);
     (*store)->Append({&more, 1}).IgnoreError();
-    (*store)->Idle();
+    (*store)->Idle().IgnoreError();
   }
   EXPECT_TRUE(noticed > 10 || std::getenv("JIZI_TEST_SEED") != nullptr);
 }

@@ -119,6 +119,7 @@ void Trials(Machine& machine) {
 std::vector<LogRecord> RichHistory(StudyId id, const std::string& name) {
   Machine machine(RichSpec(name));
   machine.script.on_change = Interfere;
+  EXPECT_TRUE(machine.Call(RetryCommand{{}, "retry none"}).ok());
   Trials(machine);
   EXPECT_TRUE(
       machine.Call(SetAttributesCommand{1, {{"note", "it's \"good\""}, {"a", "b"}}, {}}).ok());

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
       const auto start = std::chrono::steady_clock::now();
       for (size_t at = 0; at < records.size(); at += group) {
         const auto part = records.subspan(at, std::min(group, records.size() - at));
-        if (!store->Append(part).ok()) std::exit(1);
+        if (!store->Append(part).ok() || !store->AfterAnswers().ok()) std::exit(1);
       }
       std::printf("append records=%zu group=%zu records_per_s=%.0f\n", records.size(), group,
                   static_cast<double>(records.size()) / SecondsSince(start));

@@ -4,7 +4,9 @@
 
 #include <set>
 
+#include "tests/core/machine.h"
 #include "tests/store/history.h"
+#include "tuner-service/store/purge.h"
 #include "tuner-service/store/store.h"
 
 namespace jizi::tuner {
@@ -124,6 +126,64 @@ TEST_F(TablesTest, Contract5DroppedTablesAreRebuiltFromTheLog) {
   EXPECT_EQ(DumpDerived(), before);
 }
 
+// docs/contracts.md, 3: one damaged study keeps neither the file nor the others from opening.
+TEST_F(TablesTest, Contract3ARebuildGoesPastADamagedStudyAndStillListsIt) {
+  for (const char* damaged : {"5", "1"}) {
+    SCOPED_TRACE(damaged);
+    const testing::TemporaryFolder folder;
+    const std::string path = folder.File("studies.db");
+    const std::vector<LogRecord> other = testing::PlainHistory(2, "other", 3, 2);
+    {
+      const std::unique_ptr<Store> store = OpenOrFail(path);
+      ASSERT_TRUE(store->Append(history_).ok());
+      ASSERT_TRUE(store->Append(other).ok());
+    }
+    EditFile(path, std::string("UPDATE log SET payload = x'00' WHERE study = 1 AND position = ") +
+                       damaged + "; DROP TABLE studies; DROP TABLE trials;");
+    const std::unique_ptr<Store> store = OpenOrFail(path);
+    EXPECT_TRUE(SameDurableState(store->Load(2).value(), StateAfter(other)));
+    const auto names = store->List().value();
+    ASSERT_EQ(names.size(), 2u);
+    EXPECT_EQ(names[0].id, 1);
+    EXPECT_EQ(names[0].name, std::string(damaged) == "1" ? "damaged study 1" : "rich");
+    EXPECT_EQ(testing::CodeOf(store->Load(1).status()), "LOG_DAMAGED");
+    EXPECT_EQ(Rows(path, "SELECT count(*) FROM trials WHERE study = 2")[0], "3");
+  }
+}
+
+// A batched report is one record of up to a million measurements.
+TEST_F(TablesTest, ASliceOfWhatADeletedStudyLeftIsBoundedByRowsAndNotByRecords) {
+  testing::TemporaryFolder folder;
+  const std::string path = folder.File("studies.db");
+  {
+    const std::unique_ptr<Store> store = OpenOrFail(path);
+    std::vector<LogRecord> history = testing::PlainHistory(1, "batched", 1, 1);
+    for (LogRecord& record : history) {
+      for (Event& event : record.events) {
+        auto* reported = std::get_if<MeasurementsReported>(&event);
+        if (reported == nullptr || reported->measurements.empty()) continue;
+        std::vector<Metric>& metrics = reported->measurements[0].metrics;
+        for (int i = 0; i < 4500; ++i) metrics.push_back({"m" + std::to_string(i), 0.5});
+      }
+    }
+    history.push_back(testing::Deletion(history));
+    ASSERT_TRUE(store->Append(history).ok());
+  }
+  const auto connection = *Connection::Open({path, Access::kReadWrite, 5000, ""});
+  const char* const left = "SELECT count(*) FROM measurements";
+  int64_t before = connection->Query(left).value();
+  EXPECT_GT(before, 4500);
+  int slices = 0;
+  for (; PurgeSlice(*connection).value(); ++slices) {
+    const int64_t now = connection->Query(left).value();
+    EXPECT_LE(before - now, kPurgeRows);
+    before = now;
+  }
+  EXPECT_EQ(before, 0);
+  EXPECT_EQ(slices, 6);  // Five with rows, and one that finds none.
+  EXPECT_EQ(connection->Query("SELECT purged FROM deleted").value(), 1);
+}
+
 TEST_F(TablesTest, ADeletedStudyLeavesItsTablesBitByBit) {
   const std::unique_ptr<Store> store = OpenOrFail(path_);
   const LogRecord deletion = testing::Deletion(history_);
@@ -131,13 +191,13 @@ TEST_F(TablesTest, ADeletedStudyLeavesItsTablesBitByBit) {
   EXPECT_TRUE(Query("SELECT * FROM studies").empty());
   EXPECT_FALSE(Query("SELECT * FROM trials").empty());
   const std::string left = "SELECT count(*) FROM deleted WHERE purged = 0";
-  for (int i = 0; i < 1000 && Query(left)[0] != "0"; ++i) store->Idle();
+  for (int i = 0; i < 1000 && Query(left)[0] != "0"; ++i) EXPECT_TRUE(store->Idle().ok());
   for (const char* table :
        {"log", "measurements", "trials", "params", "attempts", "checkpoints", "attributes"}) {
     EXPECT_EQ(Query(std::string("SELECT count(*) FROM ") + table)[0], "0") << table;
   }
   EXPECT_EQ(Query("SELECT study, purged FROM deleted")[0], "1|1");
-  store->Idle();
+  EXPECT_TRUE(store->Idle().ok());
   EXPECT_FALSE(store->MoreToDo());
 }
 
@@ -149,9 +209,9 @@ TEST_F(TablesTest, IdleSaysWhetherADeletedStudyHasLeftMore) {
   ASSERT_TRUE(store->Append(large).ok());
   const LogRecord deletion = testing::Deletion(large);
   ASSERT_TRUE(store->Append({&deletion, 1}).ok());
-  store->Idle();
+  EXPECT_TRUE(store->Idle().ok());
   EXPECT_TRUE(store->MoreToDo());  // A slice of 50 ms does not hold 100,000 reports.
-  for (int i = 0; i < 10'000 && store->MoreToDo(); ++i) store->Idle();
+  for (int i = 0; i < 10'000 && store->MoreToDo(); ++i) EXPECT_TRUE(store->Idle().ok());
   EXPECT_EQ(Query("SELECT count(*) FROM log WHERE study = 2")[0], "0");
   EXPECT_EQ(Query("SELECT purged FROM deleted WHERE study = 2")[0], "1");
 }

@@ -16,7 +16,8 @@ class NotedStore final : public Store {
   StatusOr<StudyId> LastId() override { return store_->LastId(); }
   StatusOr<StudyData> Load(StudyId study) override { return store_->Load(study); }
   bool MoreToDo() const override { return store_->MoreToDo(); }
-  void Idle() override { store_->Idle(); }
+  Status Idle() override { return store_->Idle(); }
+  Status AfterAnswers() override { return store_->AfterAnswers(); }
 
   Status Append(std::span<const LogRecord> records) override {
     Status status = store_->Append(records);

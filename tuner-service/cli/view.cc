@@ -76,9 +76,18 @@ std::vector<std::string> LiveView::Fold(const v1::WatchStudyResponse& change, Wa
   std::vector<std::string> lines;
   const auto state_before = study_.state();
   const bool first = state_before == v1::STUDY_STATE_UNSPECIFIED;
-  if (change.has_study()) study_ = change.study();
+  best_before_.reset();
+  if (study_.has_best_objective()) best_before_ = study_.best_objective();
+  if (change.has_study()) {
+    v1::StudySpec spec;
+    spec.Swap(study_.mutable_spec());
+    study_ = change.study();
+    if (!study_.has_spec()) study_.mutable_spec()->Swap(&spec);  // The same as before.
+  }
   if (change.snapshot()) running_.clear();
-  for (const v1::Trial& trial : change.trials()) FoldTrial(trial, change.snapshot(), now, lines);
+  for (const v1::Trial& trial : change.trials()) {
+    FoldTrial(trial, change.snapshot(), now, columns, lines);
+  }
   if (first && change.snapshot()) {
     const int64_t ended = EndedTrials(study_.counts());
     if (ended > 0) {

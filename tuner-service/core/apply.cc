@@ -243,6 +243,10 @@ void On(StudyData& state, const TrialRequeued& event, Timestamp) {
   KeepRequest(state, event.request_id, KeptRequest::Kind::kRetryTrials, event.trial);
 }
 
+void On(StudyData& state, const RetryFoundNone& event, Timestamp) {
+  KeepRequest(state, event.request_id, KeptRequest::Kind::kRetryTrials);
+}
+
 void On(StudyData& state, const AttributesSet& event, Timestamp) {
   const auto edit = [&event](std::map<std::string, std::string>& attributes) {
     for (const std::string& key : event.remove) attributes.erase(key);

@@ -3,12 +3,13 @@
 // very same code.
 //   command + state + scheduler + now -> events;   events -> state.
 // Execute decides and applies; it may refuse, and then nothing has changed (but for AnswerCommand
-// with a scheduler's error: it ends the pending decision and is Internal SCHEDULER_FAILED, for the
-// parked callers). Apply cannot fail on what Execute or a log produced. Fails: NotFound (trial),
-// InvalidArgument (your request), FailedPrecondition with LEASE_LOST, STALE_SEQUENCE, TRIAL_ENDED,
-// STUDY_..., each with its mend; ResourceExhausted for a limit of size. "The study is finished" is
-// an answer, not an error. Threads: none; the caller owns the state.   Cost: O(log n) a command;
-// Suggest, Attach by worker and Tick also pass over the live leases.
+// with a scheduler's error: it ends the pending decision and is Internal SCHEDULER_FAILED, or what
+// a scheduler that is not there says, Unimplemented, for the parked callers). Apply cannot fail on
+// what Execute or a log produced. Fails: NotFound (trial), InvalidArgument (your request),
+// FailedPrecondition with LEASE_LOST, STALE_SEQUENCE, TRIAL_ENDED, STUDY_..., each with its mend;
+// ResourceExhausted for a limit of size. "The study is finished" is an answer, not an error.
+// Threads: none; the caller owns the state.   Cost: O(log n) a command; Suggest, Attach by worker
+// and Tick also pass over the live leases.
 
 #include <optional>
 #include <vector>

@@ -129,7 +129,11 @@ StatusOr<Outcome> Decide(Draft& draft, const RetryCommand& command) {
     draft.Emit(TrialRequeued{id, "retried by hand", command.request_id});
     reply.queued.push_back(id);
   }
-  if (!chosen.empty()) GoOn(draft, "failed trials are tried again");
+  if (!chosen.empty()) {
+    GoOn(draft, "failed trials are tried again");
+  } else if (!command.request_id.empty()) {
+    draft.Emit(RetryFoundNone{command.request_id});
+  }
   return draft.Take(Reply(std::move(reply)));
 }
 

@@ -95,6 +95,10 @@ struct TrialRequeued {  // Failed or Paused -> Queued: a retry by hand, or a res
   std::string why;
   std::string request_id;
 };
+// RetryTrials of every failed trial, and none had: its repeat must not queue what failed since.
+struct RetryFoundNone {
+  std::string request_id;
+};
 struct AttributesSet {
   TrialId trial = 0;
   std::map<std::string, std::string> set;
@@ -125,7 +129,7 @@ using Event =
     std::variant<StudyCreated, StudyResumed, StudyStateSet, StudyDeleted, Decided, TrialCreated,
                  TrialAssigned, AttemptReclaimed, AttemptAttached, MeasurementsReported,
                  CheckpointRegistered, TrialTold, DirectiveDelivered, AttemptEnded, TrialRequeued,
-                 AttributesSet, CallAnswered>;
+                 AttributesSet, CallAnswered, RetryFoundNone>;
 
 // All that one command did: written together or not at all.
 struct LogRecord {

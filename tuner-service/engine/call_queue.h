@@ -1,11 +1,13 @@
 #pragma once
-// call_queue.h - many threads push, one takes all that waits; bounded for those outside, not for
-// the engine's own messages.
-// Fails: Push says kFull at the limit and kClosed after Close; the item is then left with the
-// caller.
+// call_queue.h - many threads push, one takes all that waits; bounded for those outside, by number
+// and by bytes, not for the engine's own messages.
+// Fails: Push says kFull at the limit, kTooManyBytes where this item and those that wait would hold
+// more than the other one (an item alone is always taken), and kClosed after Close; the item is
+// then left with the caller.
 // Threads: Take and AwaitWake from one thread, everything else from any.
 // Cost: O(1) a push, one wake-up for many items.
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <utility>
@@ -19,14 +21,18 @@ template <typename T>
 class CallQueue {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  enum class Pushed { kYes, kFull, kClosed };
+  enum class Pushed { kYes, kFull, kTooManyBytes, kClosed };
 
-  explicit CallQueue(size_t limit) : limit_(limit) {}
+  CallQueue(size_t limit, size_t limit_bytes) : limit_(limit), limit_bytes_(limit_bytes) {}
 
-  Pushed Push(T& item) EXCLUDES(mutex_) {
+  Pushed Push(T& item, size_t bytes) EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     if (closed_) return Pushed::kClosed;
     if (items_.size() >= limit_) return Pushed::kFull;
+    if (bytes_ > 0 && bytes > limit_bytes_ - std::min(bytes_, limit_bytes_)) {
+      return Pushed::kTooManyBytes;
+    }
+    bytes_ += bytes;
     items_.push_back(std::move(item));
     if (items_.size() == 1) changed_.NotifyOne();
     return Pushed::kYes;
@@ -65,6 +71,7 @@ class CallQueue {
       if (!changed_.WaitUntil(mutex_, until)) break;
     }
     woken_ = false;
+    bytes_ = 0;
     return std::exchange(items_, {});
   }
 
@@ -79,9 +86,11 @@ class CallQueue {
 
  private:
   const size_t limit_;
+  const size_t limit_bytes_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::vector<T> items_ GUARDED_BY(mutex_);
+  size_t bytes_ GUARDED_BY(mutex_) = 0;  // Of items_.
   bool woken_ GUARDED_BY(mutex_) = false;
   bool closed_ GUARDED_BY(mutex_) = false;
 };

@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "tuner-service/engine/call_size.h"
+
 namespace jizi::tuner {
 namespace {
 
@@ -46,7 +48,13 @@ Committer::~Committer() {
 
 void Committer::Push(std::vector<CommitItem>&& items) {
   if (items.empty()) return;
+  size_t bytes = 0;
+  for (CommitItem& item : items) {
+    item.bytes = item.record ? BytesOf(*item.record) : 0;
+    bytes += item.bytes;
+  }
   waiting_.fetch_add(items.size(), std::memory_order_relaxed);
+  waiting_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   const MutexLock lock(mutex_);
   const bool was_empty = queue_.empty();
   if (was_empty) {
@@ -85,15 +93,22 @@ void Committer::Run() {
       group = std::exchange(queue_, {});
     }
     if (group.empty()) {
-      if (healthy()) store_.Idle();
+      if (healthy()) Tend(store_.Idle());
       idled = !healthy() || !store_.MoreToDo();
       continue;
     }
     idled = false;
     const size_t size = group.size();
+    size_t bytes = 0;
+    for (const CommitItem& item : group) bytes += item.bytes;
     Commit(group);
+    if (healthy()) Tend(store_.AfterAnswers());
     const size_t before = waiting_.fetch_sub(size, std::memory_order_relaxed);
-    if (before > options_.lag && before - size <= options_.lag) options_.wake_engine();
+    const size_t before_bytes = waiting_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    if ((before > options_.lag && before - size <= options_.lag) ||
+        (before_bytes > options_.lag_bytes && before_bytes - bytes <= options_.lag_bytes)) {
+      options_.wake_engine();
+    }
   }
 }
 
@@ -133,6 +148,11 @@ void Committer::Commit(std::vector<CommitItem>& group) {
     Rest(lost, std::move(studies), /*every_record=*/true);
   }
   Answer(group);
+}
+
+// With no call waiting nobody else would hear of it (docs/contracts.md, 3).
+void Committer::Tend(const Status& tended) {
+  if (tended.code() == StatusCode::kDataLoss) Fatal(tended);
 }
 
 Status Committer::Append(const std::vector<LogRecord>& records) {

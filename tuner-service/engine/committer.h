@@ -5,7 +5,8 @@
 // Fails: by docs/contracts.md, 3. Busy: tried again until Options::retry has passed, nothing is
 // lost. Full, or busy for longer: every queued record is lost, for what was decided later stands on
 // it. A constraint: the group is written one by one, and the study of the one that clashes is lost.
-// DataLoss: on_fatal once, then everything is answered with Unavailable.
+// DataLoss, also of the store's own work between groups: on_fatal once, then everything is
+// answered with Unavailable.
 // After a loss the committer rests until the engine has called TakeLoss, loaded the lost studies
 // again, and called Resume; the answers of what was lost leave after that.
 // Threads: Push, TakeLoss, Resume from the engine thread; the rest from any.
@@ -33,15 +34,17 @@ struct CommitItem {
   // Called once: with OK when all of it is durable, else with the reason why it never will be. May
   // be empty.
   std::function<void(const Status& durable)> answer;
-  Status lost;  // Not OK: will not be written; the reason.
+  size_t bytes = 0;  // Of the record; Push counts them.
+  Status lost = {};  // Not OK: will not be written; the reason.
 };
 
 class Committer {
  public:
   struct Options {
     std::chrono::milliseconds retry{5000};
-    size_t lag = 4096;                  // Items; the engine should rest above it.
-    std::function<void()> wake_engine;  // There is a loss, or lagging() has become false.
+    size_t lag = 4096;                    // Items; the engine should rest above it,
+    size_t lag_bytes = size_t{64} << 20;  // and above so much in their records.
+    std::function<void()> wake_engine;    // There is a loss, or lagging() has become false.
     std::function<void(const Status&)> on_fatal;
   };
   Committer(Store& store, Options options);
@@ -50,7 +53,10 @@ class Committer {
   Committer& operator=(const Committer&) = delete;
 
   void Push(std::vector<CommitItem>&& items);
-  bool lagging() const { return waiting_.load(std::memory_order_relaxed) > options_.lag; }
+  bool lagging() const {
+    return waiting_.load(std::memory_order_relaxed) > options_.lag ||
+           waiting_bytes_.load(std::memory_order_relaxed) > options_.lag_bytes;
+  }
 
   struct Loss {
     Status why;
@@ -69,6 +75,7 @@ class Committer {
  private:
   void Run();
   void Commit(std::vector<CommitItem>& group);
+  void Tend(const Status& tended);  // What the store said of its own work.
   Status Append(const std::vector<LogRecord>& records);
   void CommitOneByOne(std::vector<CommitItem>& group);
   void Answer(std::vector<CommitItem>& group);
@@ -79,6 +86,7 @@ class Committer {
   Store& store_;
   const Options options_;
   std::atomic<size_t> waiting_{0};  // Queued or being written.
+  std::atomic<size_t> waiting_bytes_{0};
   std::atomic<bool> healthy_{true};
 
   Mutex mutex_;

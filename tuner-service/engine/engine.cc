@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "tuner-service/engine/call_size.h"
 #include "tuner-service/engine/engine_thread.h"
 
 namespace jizi::tuner {
@@ -18,6 +19,20 @@ Status QueueFull(size_t limit) {
                {"QUEUE_FULL", "", "wait a moment and try again, or use fewer workers"});
 }
 
+Status QueueTooLarge(size_t bytes) {
+  return Error(
+      StatusCode::kResourceExhausted,
+      "the calls that wait for the service hold more than " + std::to_string(bytes >> 20) + " MiB",
+      {"QUEUE_FULL", "", "wait a moment and try again, or send smaller requests"});
+}
+
+// Reads hold nothing to speak of.
+size_t SizeOf(const EngineCall& call) {
+  if (const auto* execute = std::get_if<ExecuteCall>(&call)) return BytesOf(execute->command);
+  if (const auto* create = std::get_if<CreateCall>(&call)) return BytesOf(create->spec);
+  return sizeof(call);
+}
+
 Status StoreLost() {
   return Error(StatusCode::kUnavailable, "the store is lost; the service ends",
                {"STORE_LOST", "", "look at the disk, then start it again on the same file"});
@@ -29,7 +44,7 @@ class EngineOfThreads final : public Engine {
       : store_(std::move(store)),
         options_(std::move(options)),
         clock_(clock),
-        queue_(options_.queue),
+        queue_(options_.queue, options_.queue_bytes),
         committer_(*store_, {.retry = options_.commit_retry,
                              .wake_engine = [this] { queue_.Wake(); },
                              .on_fatal = options_.on_fatal}),
@@ -56,6 +71,9 @@ class EngineOfThreads final : public Engine {
   }
   void Read(std::string study, Done<StudyView> done) override {
     Submit(ReadCall{std::move(study), std::move(done)});
+  }
+  void ReadWorker(std::string study, std::string worker, Done<WorkerView> done) override {
+    Submit(ReadWorkerCall{std::move(study), std::move(worker), std::move(done)});
   }
   void List(Done<std::vector<StudyView>> done) override { Submit(ListCall{std::move(done)}); }
 
@@ -85,11 +103,13 @@ class EngineOfThreads final : public Engine {
  private:
   Status Enqueue(EngineCall& call) {
     if (!committer_.healthy()) return StoreLost();
-    switch (queue_.Push(call)) {
+    switch (queue_.Push(call, SizeOf(call))) {
       case EngineQueue::Pushed::kYes:
         return {};
       case EngineQueue::Pushed::kFull:
         return QueueFull(options_.queue);
+      case EngineQueue::Pushed::kTooManyBytes:
+        return QueueTooLarge(options_.queue_bytes);
       case EngineQueue::Pushed::kClosed:
         break;
     }

@@ -4,11 +4,11 @@
 // in an answer what is not on disk (docs/contracts.md, 2).
 // Fails: what core.h and store.h say; NotFound STUDY_NOT_FOUND; AlreadyExists STUDY_EXISTS;
 // Unavailable while a store is full or lost, or the engine is shutting down; ResourceExhausted when
-// more than Options::queue calls wait; FailedPrecondition CALL_IN_FLIGHT for a worker's second
-// call. Threads: every method from any thread; none blocks but Start and Shutdown. Answers are
-// called on the committer thread, refusals of a full queue, a lost store and a shutdown on the
-// caller's: they must be short and never call back in. A Subscription's destructor blocks while its
-// sink runs.
+// more than Options::queue calls wait, or queue_bytes of them; FailedPrecondition CALL_IN_FLIGHT
+// for a worker's second call. Threads: every method from any thread; none blocks but Start and
+// Shutdown. Answers are called on the committer thread, refusals of a full queue, a lost store and
+// a shutdown on the caller's: they must be short and never call back in. A Subscription's
+// destructor blocks while its sink runs.
 
 #include <chrono>
 #include <functional>
@@ -43,6 +43,12 @@ struct StudyView {
   int64_t log_position = 0;
 };
 
+// What a worker holds: its Running trials, in order.
+struct WorkerView {
+  StudyView study;
+  std::vector<TrialId> held;
+};
+
 // One durable change, for WatchStudy: the study now, and the trials that the records changed.
 struct StudyChange {
   StudyView view;
@@ -54,6 +60,8 @@ struct StudyChange {
 struct EngineOptions {
   // Calls that may wait for the engine thread, and Suggests that may wait for decisions.
   size_t queue = 10'000;
+  // What the former may hold together, about; a message on the wire is of up to 16 MiB.
+  size_t queue_bytes = size_t{256} << 20;
   std::chrono::milliseconds commit_retry{5000};  // How long BUSY is retried.
   // How a study's scheduler is made; schedulers are checked by MakeScheduler when a study is
   // created, whatever stands here.
@@ -97,6 +105,8 @@ class Engine {
   virtual void Execute(std::string study, Command command, Done<Reply> done) = 0;
 
   virtual void Read(std::string study, Done<StudyView> done) = 0;
+  // By the live leases, so that a worker that asks once a second costs no walk over all trials.
+  virtual void ReadWorker(std::string study, std::string worker, Done<WorkerView> done) = 0;
   virtual void List(Done<std::vector<StudyView>> done) = 0;
 
   // Durable changes from now on, in order, and at once the present view (as a change of nothing).

@@ -253,7 +253,7 @@ void EngineThread::On(DeleteCall& call) {
     done(DoneReply{});
   };
   // Not by PushItem: its watchers are told of the end alone, and last.
-  items_.push_back({id, std::move(record), std::move(answer), {}});
+  items_.push_back({id, std::move(record), std::move(answer)});
   RemoveSlot(*slot, gone);  // After the item: whoever is told so waits for it.
 }
 
@@ -262,6 +262,19 @@ void EngineThread::On(ReadCall& call) {
   StudySlot* slot = Find(call.study, why);
   if (slot == nullptr) return Answer<StudyView>(kAllStudies, {}, std::move(call.done), why);
   Answer<StudyView>(slot->id, {}, std::move(call.done), ViewOf(slot->state));
+}
+
+void EngineThread::On(ReadWorkerCall& call) {
+  Status why;
+  StudySlot* slot = Find(call.study, why);
+  if (slot == nullptr) return Answer<WorkerView>(kAllStudies, {}, std::move(call.done), why);
+  WorkerView view{ViewOf(slot->state), {}};
+  for (const auto& [id, lease] : slot->state.leases) {
+    const Trial& trial = *slot->state.study.Find(id);
+    if (trial.state != TrialState::kRunning) continue;  // Lost, and may still come back.
+    if (trial.attempts.back().worker == call.worker) view.held.push_back(id);
+  }
+  Answer<WorkerView>(slot->id, {}, std::move(call.done), std::move(view));
 }
 
 void EngineThread::On(ForgetStudy& call) {

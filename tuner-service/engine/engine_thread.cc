@@ -19,7 +19,13 @@ constexpr int kTickPauseInReloads = 10;
 // study can be read, and suggestions are refused.
 class MissingScheduler final : public Scheduler {
  public:
-  explicit MissingScheduler(Status why) : why_(std::move(why)) {}
+  MissingScheduler(const StudySpec& spec, const Status& why)
+      : why_(Error(StatusCode::kUnimplemented,
+                   "this service cannot go on with method \"" + spec.method + "\" of study \"" +
+                       spec.name + "\": " + std::string(why.message()),
+                   {DetailOf(why).code, spec.method,
+                    "start the release of jizi that made the study; what it has measured can be "
+                    "read here"})) {}
   StatusOr<Decision> Suggest(const Study&, int, Rng, Memo&) const override { return why_; }
 
  private:
@@ -174,7 +180,7 @@ void EngineThread::MakeSchedulerOf(StudySlot& slot) {
   if (made.ok()) {
     slot.scheduler = *std::move(made);
   } else {
-    slot.scheduler = std::make_shared<MissingScheduler>(made.status());
+    slot.scheduler = std::make_shared<MissingScheduler>(*slot.scheduler_spec, made.status());
   }
   slot.change_memo = {};
   slot.suggest_memo = std::make_shared<Memo>();  // A decision under way keeps the old one.
@@ -266,15 +272,13 @@ void EngineThread::PushItem(StudyId study, std::optional<LogRecord> record,
       change = StudyChange{ViewOf(found->second->state), ChangedTrials(record->events), false, {}};
     }
   }
-  items_.push_back({study, std::move(record), std::move(answer), {}});
+  items_.push_back({study, std::move(record), std::move(answer)});
   if (!change) return;
   items_.push_back(
-      {study,
-       std::nullopt,
+      {study, std::nullopt,
        [watchers = std::move(watchers), change = *std::move(change)](const Status& durable) {
          if (durable.ok()) watchers->Deliver(change);
-       },
-       {}});
+       }});
 }
 
 void EngineThread::Flush() {

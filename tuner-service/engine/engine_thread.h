@@ -46,6 +46,11 @@ struct ReadCall {
   std::string study;
   Engine::Done<StudyView> done;
 };
+struct ReadWorkerCall {
+  std::string study;
+  std::string worker;
+  Engine::Done<WorkerView> done;
+};
 struct ListCall {
   Engine::Done<std::vector<StudyView>> done;
 };
@@ -57,8 +62,8 @@ struct WatchCall {
 struct ForgetStudy {
   StudyId study = 0;
 };
-using EngineCall = std::variant<ExecuteCall, CreateCall, DeleteCall, ReadCall, ListCall, WatchCall,
-                                DecisionResult, ForgetStudy>;
+using EngineCall = std::variant<ExecuteCall, CreateCall, DeleteCall, ReadCall, ReadWorkerCall,
+                                ListCall, WatchCall, DecisionResult, ForgetStudy>;
 using EngineQueue = CallQueue<EngineCall>;
 
 // The names whose creation is durable: what Watch can judge without the engine thread.
@@ -92,6 +97,7 @@ class EngineThread {
   void On(CreateCall& call);
   void On(DeleteCall& call);
   void On(ReadCall& call);
+  void On(ReadWorkerCall& call);
   void On(ListCall& call);
   void On(WatchCall& call);
   void On(DecisionResult& result);

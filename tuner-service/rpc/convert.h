@@ -22,11 +22,13 @@ StatusOr<TrialState> FromWire(v1::TrialState state, const Field& field);
 
 v1::StudySpec ToWire(const StudySpec& spec);
 v1::Value ToWire(const ParamValue& value);
-v1::Trial ToWire(const Trial& trial);  // Without measurements.
+// Without measurements, and with the last kListedCheckpoints: this goes into lists and streams.
+v1::Trial ToWire(const Trial& trial);
 v1::Measurement ToWire(const Measurement& measurement);
 v1::Checkpoint ToWire(const Checkpoint& checkpoint);
 v1::WarmStart ToWire(const CheckpointRef& checkpoint);
 v1::Study ToWire(const StudyView& view);
+v1::Study WithoutSpec(const StudyView& view);
 v1::Directive ToWire(const Directive& directive);
 
 }  // namespace jizi::tuner

@@ -396,8 +396,13 @@ v1::StudySpec ToWire(const StudySpec& spec) {
 }
 
 v1::Study ToWire(const StudyView& view) {
-  v1::Study converted;
+  v1::Study converted = WithoutSpec(view);
   *converted.mutable_spec() = ToWire(*view.study.spec);
+  return converted;
+}
+
+v1::Study WithoutSpec(const StudyView& view) {
+  v1::Study converted;
   converted.set_state(ToWire(view.state));
   converted.set_state_why(view.state_why);
   *converted.mutable_created() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(

@@ -2,6 +2,8 @@
 
 #include <google/protobuf/util/time_util.h>
 
+#include <algorithm>
+
 #include "tuner-service/rpc/convert.h"
 #include "tuner-service/rpc/limits.h"
 
@@ -149,8 +151,10 @@ v1::Trial ToWire(const Trial& trial) {
   converted.set_measurement_count(static_cast<int64_t>(trial.measurements.size()));
   if (!trial.measurements.empty())
     *converted.mutable_last_measurement() = ToWire(trial.measurements.back());
-  for (const Checkpoint& checkpoint : trial.checkpoints)
-    *converted.add_checkpoints() = ToWire(checkpoint);
+  const size_t checkpoints = trial.checkpoints.size();
+  converted.set_checkpoint_count(static_cast<int64_t>(checkpoints));
+  for (size_t i = checkpoints - std::min(checkpoints, kListedCheckpoints); i < checkpoints; ++i)
+    *converted.add_checkpoints() = ToWire(trial.checkpoints[i]);
   if (trial.warm_start) *converted.mutable_warm_start() = ToWire(*trial.warm_start);
   if (trial.successor_of) converted.set_successor_of(*trial.successor_of);
   converted.mutable_tags()->insert(trial.tags.begin(), trial.tags.end());

@@ -190,6 +190,12 @@ void Handlers::ListTrials(const v1::ListTrialsRequest& request,
                           Answer<v1::ListTrialsResponse> answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
+  if (!request.worker().empty()) {
+    return engine_.ReadWorker(request.study(), request.worker(),
+                              Paged<WorkerView>(aside_, answer, [request](const WorkerView& view) {
+                                return tuner::ListTrials(view.study, request, view.held);
+                              }));
+  }
   engine_.Read(request.study(), Paged<StudyView>(aside_, answer, [request](const StudyView& view) {
                  return tuner::ListTrials(view, request);
                }));

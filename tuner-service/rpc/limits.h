@@ -13,7 +13,9 @@ inline constexpr int kMaxPageSize = 1000;          // Studies or trials.
 inline constexpr int kDefaultPageSize = 100;
 inline constexpr int kMaxMeasurementsPerPage = 10'000;
 inline constexpr int kDefaultMeasurementsPerPage = 1000;
-inline constexpr int kMaxStreams = 256;          // docs/contracts.md, 14.
+inline constexpr size_t kListedCheckpoints = 10;  // Of a trial, the last ones, but for GetTrial.
+inline constexpr size_t kCheckpointPageBytes = 1 << 20;  // In GetTrial's answer.
+inline constexpr int kMaxStreams = 256;                  // docs/contracts.md, 14.
 inline constexpr int kMaxBufferedChanges = 256;  // Of one stream, before it sends a snapshot.
 
 inline constexpr size_t kMaxNameBytes = 256;  // Of a worker, metric, attribute, parameter.

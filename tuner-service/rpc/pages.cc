@@ -83,21 +83,30 @@ StatusOr<size_t> PageSize(int32_t asked) {
   return static_cast<size_t>(asked == 0 ? kDefaultPageSize : asked);
 }
 
-// What the list takes.
+// What the list is made of.
 struct Filter {
-  uint32_t states = 0;  // A bit for each; 0: all.
-  std::string worker;
+  uint32_t states = 0;                         // A bit for each; 0: all.
+  const std::vector<TrialId>* held = nullptr;  // Of a worker; null: every trial of the study.
 
   bool Takes(const Trial& trial) const {
-    if (states != 0 && (states >> static_cast<int>(trial.state) & 1U) == 0) return false;
-    if (worker.empty()) return true;
-    return trial.state == TrialState::kRunning && trial.LastAttempt() != nullptr &&
-           trial.LastAttempt()->worker == worker;
+    return states == 0 || (states >> static_cast<int>(trial.state) & 1U) != 0;
+  }
+  // Places 1, 2, ... in the order of ids.
+  int64_t Size(const Study& study) const {
+    return static_cast<int64_t>(held == nullptr ? study.trials.size() : held->size());
+  }
+  TrialId At(int64_t place) const {
+    return held == nullptr ? place : (*held)[static_cast<size_t>(place - 1)];
+  }
+  // The last place whose id is at most this one, 0 if none is.
+  int64_t UpTo(TrialId id, const Study& study) const {
+    if (held == nullptr) return std::clamp<int64_t>(id, 0, Size(study));
+    return std::upper_bound(held->begin(), held->end(), id) - held->begin();
   }
 };
 
-StatusOr<Filter> FilterOf(const v1::ListTrialsRequest& request) {
-  Filter filter{0, request.worker()};
+StatusOr<Filter> FilterOf(const v1::ListTrialsRequest& request, const std::vector<TrialId>& held) {
+  Filter filter{0, request.worker().empty() ? nullptr : &held};
   TRY(CheckCount({"states"}, request.states_size(), 0, kMaxListed));
   for (int i = 0; i < request.states_size(); ++i) {
     const TrialState state = TRY(FromWire(request.states(i), Field{"states"} / i));
@@ -154,14 +163,19 @@ struct Picked {
 Picked PickById(const Study& study, const v1::ListTrialsRequest& request, const Filter& filter,
                 const std::optional<Place>& after, size_t count) {
   Picked picked;
-  const auto size = static_cast<int64_t>(study.trials.size());
+  const int64_t size = filter.Size(study);
   const bool falling = request.descending();
-  // Clamped: the id comes out of a token, that is, from anyone.
-  const int64_t seen =
-      std::clamp<int64_t>(after ? after->id : (falling ? size + 1 : 0), 0, size + 1);
-  const int64_t step = falling ? -1 : 1;
-  for (int64_t id = seen + step; id >= 1 && id <= size; id += step) {
-    if (!filter.Takes(*study.trials[static_cast<size_t>(id - 1)])) continue;
+  // The id comes out of a token, that is, from anyone.
+  const TrialId seen = after ? std::clamp<int64_t>(after->id, 0, kMaxTrialsPerStudy + 1) : 0;
+  int64_t place = 1;
+  if (falling) {
+    place = after ? filter.UpTo(seen - 1, study) : size;
+  } else if (after) {
+    place = filter.UpTo(seen, study) + 1;
+  }
+  for (; place >= 1 && place <= size; place += falling ? -1 : 1) {
+    const TrialId id = filter.At(place);
+    if (!filter.Takes(*study.Find(id))) continue;
     if (picked.places.size() == count) {
       picked.more = true;
       break;
@@ -174,10 +188,15 @@ Picked PickById(const Study& study, const v1::ListTrialsRequest& request, const 
 Picked PickSorted(const Study& study, const v1::ListTrialsRequest& request, const Filter& filter,
                   const std::optional<Place>& after, size_t count) {
   Picked picked;
-  for (const Cow<Trial>& trial : study.trials) {
-    if (!filter.Takes(*trial)) continue;
-    const Place place = PlaceInOrder(*trial, request);
+  const auto consider = [&](const Trial& trial) {
+    if (!filter.Takes(trial)) return;
+    const Place place = PlaceInOrder(trial, request);
     if (!after || *after < place) picked.places.push_back(place);
+  };
+  if (filter.held != nullptr) {
+    for (const TrialId id : *filter.held) consider(*study.Find(id));
+  } else {
+    for (const Cow<Trial>& trial : study.trials) consider(*trial);
   }
   const auto middle =
       picked.places.begin() + static_cast<ptrdiff_t>(std::min(count, picked.places.size()));
@@ -190,9 +209,10 @@ Picked PickSorted(const Study& study, const v1::ListTrialsRequest& request, cons
 }  // namespace
 
 StatusOr<v1::ListTrialsResponse> ListTrials(const StudyView& view,
-                                            const v1::ListTrialsRequest& request) {
+                                            const v1::ListTrialsRequest& request,
+                                            const std::vector<TrialId>& held) {
   const size_t count = TRY(PageSize(request.page_size()));
-  const Filter filter = TRY(FilterOf(request));
+  const Filter filter = TRY(FilterOf(request, held));
   const uint64_t query = QueryOf(request);
   const std::optional<Place> after = TRY(PlaceOf(request.page_token(), query));
   if (!after) TRY(CheckSortMetric(view.study, request.sort_metric()));
@@ -240,9 +260,25 @@ StatusOr<v1::ListStudiesResponse> ListStudies(const std::vector<StudyView>& stud
   return response;
 }
 
+// In the order of registration, as in lists.
+static void AddCheckpoints(const Trial& trial, size_t skip, v1::Trial* to) {
+  const size_t end = trial.checkpoints.size() - std::min(skip, trial.checkpoints.size());
+  size_t first = end;
+  size_t bytes = 0;
+  while (first > 0) {
+    const Checkpoint& before = trial.checkpoints[first - 1];
+    bytes += before.path.size() + before.sha256.size() + 48;  // Tags, lengths and numbers.
+    if (bytes > kCheckpointPageBytes && first < end) break;
+    --first;
+  }
+  to->clear_checkpoints();
+  for (; first < end; ++first) *to->add_checkpoints() = ToWire(trial.checkpoints[first]);
+}
+
 StatusOr<v1::GetTrialResponse> GetTrial(const StudyView& view, const v1::GetTrialRequest& request) {
   TRY(CheckCount({"max_measurements"}, request.max_measurements(), 0, kMaxMeasurementsPerPage));
   TRY(CheckCount({"skip_measurements"}, request.skip_measurements(), 0, INT64_MAX));
+  TRY(CheckCount({"skip_checkpoints"}, request.skip_checkpoints(), 0, INT64_MAX));
   const Trial* trial = view.study.Find(request.trial());
   if (trial == nullptr) {
     const std::string id = std::to_string(request.trial());
@@ -252,6 +288,7 @@ StatusOr<v1::GetTrialResponse> GetTrial(const StudyView& view, const v1::GetTria
   }
   v1::GetTrialResponse response;
   *response.mutable_trial() = ToWire(*trial);
+  AddCheckpoints(*trial, static_cast<size_t>(request.skip_checkpoints()), response.mutable_trial());
   const size_t size = trial->measurements.size();
   const size_t asked = static_cast<size_t>(
       request.max_measurements() == 0 ? kDefaultMeasurementsPerPage : request.max_measurements());

@@ -71,7 +71,11 @@ v1::WatchStudyResponse WatchBuffer::Piece() {
   WatchSending& now = *sending_;
   v1::WatchStudyResponse response;
   response.set_log_position(now.view.log_position);
-  *response.mutable_study() = ToWire(now.view);
+  // A change of one trial may come a thousand times a second, and a spec be a megabyte.
+  const bool begins = now.snapshot && now.next == 1;
+  const bool known = !begins && now.view.study.spec == spec_sent_;
+  *response.mutable_study() = known ? WithoutSpec(now.view) : ToWire(now.view);
+  spec_sent_ = now.view.study.spec;
   response.set_snapshot(now.snapshot);
   size_t bytes = 0;
   const auto left = [&now] {

@@ -1,10 +1,10 @@
 #pragma once
 // watch.h - one WatchStudy stream's changes between the engine and the wire (docs/contracts.md,
 // 14). Knows no gRPC. Changes that wait are merged: one response carries the study now and each
-// trial that changed, once. More than kMaxBufferedChanges of them become a snapshot. A response of
-// many trials is cut in pieces; all but the last carry `more`, and a log position counts only once
-// a piece without it has come. Threads: Take and End from any; Next from one at a time.   Cost:
-// Take O(trials changed).
+// trial that changed, once; the spec goes along where a snapshot begins and when it is another.
+// More than kMaxBufferedChanges of them become a snapshot. A response of many trials is cut in
+// pieces; all but the last carry `more`, and a log position counts only once a piece without it has
+// come. Threads: Take and End from any; Next from one at a time.   Cost: Take O(trials changed).
 
 #include <optional>
 #include <set>
@@ -42,7 +42,8 @@ class WatchBuffer {
   v1::WatchStudyResponse Piece();
 
   const int64_t after_;
-  std::optional<WatchSending> sending_;  // Of Next's thread alone.
+  std::optional<WatchSending> sending_;  // Of Next's thread alone, as the next one.
+  std::shared_ptr<const StudySpec> spec_sent_;
 
   mutable Mutex mutex_;
   std::optional<StudyView> view_ GUARDED_BY(mutex_);  // The latest; empty before the first change.

@@ -103,6 +103,7 @@ class FitsState {
     trial.state = TrialState::kQueued;
     return absl::OkStatus();
   }
+  Status operator()(const RetryFoundNone&) { return Created(); }
   Status operator()(const AttemptAttached& event) { return HasAttempt(event.trial, event.attempt); }
   Status operator()(const MeasurementsReported& event) { return Runs(event.trial); }
   Status operator()(const CheckpointRegistered& event) { return Runs(event.trial); }

@@ -261,6 +261,8 @@ StatusOr<Event> EventReader::Read(const stored::Event& message) {
     case stored::Event::kTrialRequeued:
       return Event(TrialRequeued{message.trial_requeued().trial(), message.trial_requeued().why(),
                                  message.trial_requeued().request_id()});
+    case stored::Event::kRetryFoundNone:
+      return Event(RetryFoundNone{message.retry_found_none().request_id()});
     case stored::Event::kAttributesSet:
       return FromMessage(message.attributes_set());
     case stored::Event::kCallAnswered:

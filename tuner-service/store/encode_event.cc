@@ -204,6 +204,9 @@ struct EventWriter {
     message->mutable_trial_requeued()->set_why(event.why);
     message->mutable_trial_requeued()->set_request_id(event.request_id);
   }
+  void operator()(const RetryFoundNone& event) const {
+    message->mutable_retry_found_none()->set_request_id(event.request_id);
+  }
   void operator()(const AttributesSet& event) const {
     message->mutable_attributes_set()->set_trial(event.trial);
     ToStoredTexts(event.set, message->mutable_attributes_set()->mutable_set());

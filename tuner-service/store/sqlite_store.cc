@@ -6,13 +6,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "tuner-service/store/log_tails.h"
+#include "tuner-service/store/purge.h"
 #include "tuner-service/store/record.h"
 #include "tuner-service/store/schema.h"
 #include "tuner-service/store/sqlite.h"
@@ -23,24 +23,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kPurgeSlice{
     50};  // Of one Idle: a commit may be waiting after it.
-
-// What a deleted study left, a slice at a time: a slice is one transaction of a few milliseconds.
-constexpr std::array<const char*, 7> kPurge = {
-    "DELETE FROM measurements WHERE study = ?1 AND position < 1000 + "
-    "(SELECT min(position) FROM measurements WHERE study = ?1)",
-    "DELETE FROM log WHERE study = ?1 AND position < 1000 + "
-    "(SELECT min(position) FROM log WHERE study = ?1)",
-    "DELETE FROM trials WHERE study = ?1 AND trial < 1000 + "
-    "(SELECT min(trial) FROM trials WHERE study = ?1)",
-    "DELETE FROM params WHERE study = ?1 AND trial < 200 + "
-    "(SELECT min(trial) FROM params WHERE study = ?1)",
-    "DELETE FROM attempts WHERE study = ?1 AND trial < 1000 + "
-    "(SELECT min(trial) FROM attempts WHERE study = ?1)",
-    "DELETE FROM checkpoints WHERE study = ?1 AND trial < 200 + "
-    "(SELECT min(trial) FROM checkpoints WHERE study = ?1)",
-    "DELETE FROM attributes WHERE study = ?1 AND trial < 200 + "
-    "(SELECT min(trial) FROM attributes WHERE study = ?1)",
-};
 
 // The file is made here and not by SQLite, for the permissions: SQLite gives its companions (-wal,
 // -shm) the same.
@@ -182,21 +164,28 @@ class SqliteStore : public Store {
     const Status written = Write(records);
     if (!written.ok()) return Judge(written);
     tails_.Keep(std::move(changed));
-    CheckpointIfLong();
     return absl::OkStatus();
   }
 
-  void Idle() override {
-    if (options_.read_only || !lost_.ok()) return;
+  Status AfterAnswers() override {
+    if (!options_.read_only && lost_.ok()) CheckpointIfLong();
+    return lost_;
+  }
+
+  Status Idle() override {
+    if (options_.read_only || !lost_.ok()) return lost_;
     const auto until = std::chrono::steady_clock::now() + kPurgeSlice;
     StatusOr<bool> more = true;
-    while (more.ok() && *more && std::chrono::steady_clock::now() < until) more = Purge();
+    while (more.ok() && *more && std::chrono::steady_clock::now() < until) {
+      more = PurgeSlice(*writer_);
+    }
     more_to_do_ = more.ok() && *more;  // After an error the next write's Idle tries again.
     if (!more.ok()) {
       writer_->Rollback();
       Judge(more.status()).IgnoreError();
     }
-    if (writer_->wal_bytes() > 0) Checkpoint();
+    if (lost_.ok() && writer_->wal_bytes() > 0) Checkpoint();
+    return lost_;
   }
 
   bool MoreToDo() const override { return more_to_do_; }
@@ -308,27 +297,6 @@ class SqliteStore : public Store {
     const Status status = writer_->Checkpoint();
     wal_after_checkpoint_ = writer_->wal_bytes();
     if (!status.ok()) Judge(status).IgnoreError();  // Busy or full: the next one.
-  }
-
-  // True while there is more.
-  StatusOr<bool> Purge() {
-    Prepared next = TRY(writer_->Prepare("SELECT study FROM deleted WHERE purged = 0 LIMIT 1"));
-    if (!TRY(next.Step())) return false;
-    const StudyId study = next.Int(0);
-    next.Reset();
-    TRY(writer_->Begin());
-    bool found = false;
-    for (const char* sql : kPurge) {
-      Prepared statement = TRY(writer_->Prepare(sql));
-      TRY(statement.Bind(1, study).Run());
-      found = found || writer_->changes() > 0;
-    }
-    if (!found) {
-      Prepared done = TRY(writer_->Prepare("UPDATE deleted SET purged = 1 WHERE study = ?"));
-      TRY(done.Bind(1, study).Run());
-    }
-    TRY(writer_->Commit());
-    return true;
   }
 
   const SqliteOptions options_;

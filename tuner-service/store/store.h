@@ -38,9 +38,13 @@ class Store {
   // Makes all records durable, in order, or none.
   virtual Status Append(std::span<const LogRecord> records) = 0;
 
+  // Called by the committer after each Append, once its answers have left: what would have kept
+  // their callers waiting. Not OK (DataLoss): stop using the store.
+  virtual Status AfterAnswers() { return {}; }
+
   // Called by the committer when nothing waits: checkpoint the write-ahead log, and the like. Cheap
-  // when there is nothing to do.
-  virtual void Idle() {}
+  // when there is nothing to do. Not OK (DataLoss): stop using the store.
+  virtual Status Idle() { return {}; }
 
   // Did the last Idle leave work for another one? It then stopped only so that a commit need not
   // wait for it.

@@ -204,6 +204,7 @@ struct Tables::Deriver {
   Status operator()(const TrialRequeued& event) const {
     return s.requeue_trial.Bind(1, study).Bind(2, event.trial).Run();
   }
+  Status operator()(const RetryFoundNone&) const { return absl::OkStatus(); }
   Status operator()(const AttributesSet& event) const {
     for (const std::string& name : event.remove) {
       TRY(s.remove_attribute.Bind(1, study).Bind(2, event.trial).Bind(3, name).Run());
@@ -290,14 +291,31 @@ Status Tables::Rebuild() {
                               "FROM deleted) ORDER BY study"));
   RecordDecoder decoder;
   while (TRY(studies.Step())) {
-    LogReader reader = TRY(LogReader::Open(connection_, studies.Int(0)));
-    EncodedRecord encoded;
-    while (TRY(reader.Next(encoded))) {
-      const LogRecord record = TRY(decoder.Decode(encoded));
-      TRY(Derive(record));
-    }
+    const StudyId study = studies.Int(0);
+    const Status rebuilt = Rebuild(study, decoder);
+    if (rebuilt.ok()) continue;
+    if (DetailOf(rebuilt).code != "LOG_DAMAGED") return rebuilt;
+    TRY(NameDamaged(study));
   }
   return absl::OkStatus();
+}
+
+Status Tables::Rebuild(StudyId study, RecordDecoder& decoder) {
+  LogReader reader = TRY(LogReader::Open(connection_, study));
+  EncodedRecord encoded;
+  while (TRY(reader.Next(encoded))) {
+    const LogRecord record = TRY(decoder.Decode(encoded));
+    TRY(Derive(record));
+  }
+  return absl::OkStatus();
+}
+
+// So that it is not forgotten: where its first record can be read it has its row already.
+Status Tables::NameDamaged(StudyId study) {
+  Prepared row = TRY(connection_.Prepare(
+      "INSERT OR IGNORE INTO studies (study, name, state, why, method, seed, created_us) "
+      "VALUES (?, ?, 'Active', 'its log is damaged', '', '0', 0)"));
+  return row.Bind(1, study).Bind(2, "damaged study " + std::to_string(study)).Run();
 }
 
 }  // namespace jizi::tuner

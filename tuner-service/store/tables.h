@@ -22,7 +22,9 @@ class Tables {
   // In the caller's transaction.
   Status Write(const LogRecord& record);
 
-  // In the caller's transaction: derives every table but the log's own anew.
+  // In the caller's transaction: derives every table but the log's own anew. Of a study whose log
+  // is damaged, what comes before the damage: it is still listed (without a readable beginning
+  // under a name that says so), and whoever loads it hears of the damage.
   Status Rebuild();
 
  private:
@@ -30,6 +32,8 @@ class Tables {
   struct Deriver;
   Tables(Connection& connection, std::unique_ptr<Statements> statements);
   Status Derive(const LogRecord& record);
+  Status Rebuild(StudyId study, RecordDecoder& decoder);
+  Status NameDamaged(StudyId study);
 
   Connection& connection_;
   std::unique_ptr<Statements> statements_;
