@@ -1,7 +1,9 @@
 """Makes jizi/v1/*_pb2.py and their .pyi from the wire's .proto files while the package is built.
 
-With grpcio-tools where pip installs it, else with the `protoc` of the system (no network, --no-build-isolation).
+With grpcio-tools where pip installs it, else with the `protoc` of the system (no network,
+--no-build-isolation).
 """
+
 import pathlib
 import shutil
 import subprocess
@@ -20,7 +22,10 @@ def proto_folder() -> pathlib.Path:
     for folder in (HERE / "proto", HERE.parent.parent / "proto"):
         if (folder / "jizi/v1/types.proto").exists():
             return folder
-    sys.exit("setup.py: proto/jizi/v1 is not beside this folder: build from Jizi's tree or from its source distribution")
+    sys.exit(
+        "setup.py: proto/jizi/v1 is not beside this folder: build from Jizi's tree, or from its "
+        "source distribution"
+    )
 
 
 def generate(target: pathlib.Path) -> None:
@@ -35,19 +40,23 @@ def generate(target: pathlib.Path) -> None:
     except ImportError:
         found = shutil.which("protoc")
         if found is None:
-            sys.exit("setup.py: there is neither grpcio-tools nor protoc: pip install grpcio-tools, "
-                     "or apt-get install protobuf-compiler")
+            sys.exit(
+                "setup.py: there is neither grpcio-tools nor protoc: pip install grpcio-tools, or "
+                "apt-get install protobuf-compiler"
+            )
         code = subprocess.run([found, *arguments], check=False).returncode
     if code != 0:
         sys.exit(f"setup.py: protoc ended with {code}")
-    (target / "jizi/v1/__init__.py").write_text('"""The wire\'s messages, generated from proto/jizi/v1."""\n')
+    text = '"""The messages of the wire, generated from proto/jizi/v1."""\n'
+    (target / "jizi/v1/__init__.py").write_text(text)
 
 
 class BuildWithStubs(build_py):
     def run(self) -> None:
         super().run()
         # An editable installation reads the sources where they are.
-        target = HERE / "src" if getattr(self, "editable_mode", False) else pathlib.Path(self.build_lib)
+        editable = getattr(self, "editable_mode", False)
+        target = HERE / "src" if editable else pathlib.Path(self.build_lib)
         (target / "jizi/v1").mkdir(parents=True, exist_ok=True)
         generate(target)
 

@@ -15,13 +15,13 @@
 
     jizi.connect("127.0.0.1:8470", token_file="team.db.token").study("sweep").best()
 
-A training run never dies because the service is away: reports are kept (in memory, then in the file
-JIZI_OUTBOX), sent again with backoff, and nothing counts twice. What kill -9 of the program can lose
-is what was not yet in the outbox. An exception that ends the program fails the trial with its text,
-jizi.Infeasible says that the parameters can never work. What goes wrong on the way to the service is
-said on stderr, and the training goes on.
-Threads: one trial at a time, used from one thread at a time; a background thread sends and renews the
-lease. A process that forks (data loaders) uses the helper in the parent alone; in the child its
+A training run never dies because the service is away: reports are kept (in memory, then in the
+file JIZI_OUTBOX), sent again with backoff, and nothing counts twice. What kill -9 of the program
+can lose is what was not yet in the outbox. An exception that ends the program fails the trial with
+its text, jizi.Infeasible says that the parameters can never work. What goes wrong on the way to the
+service is said on stderr, and the training goes on.
+Threads: one trial at a time, used from one thread at a time; a background thread sends and renews
+the lease. A process that forks (data loaders) uses the helper in the parent alone; in the child its
 objects do nothing.
 """
 

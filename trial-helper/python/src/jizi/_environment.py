@@ -91,9 +91,7 @@ def _read_lease(env: Environment) -> None:
         if attempt < 1:
             _refuse("JIZI_ATTEMPT", "", "set it beside JIZI_TRIAL")
         trial = _number("JIZI_TRIAL", 0, 1)
-        env.lease = types_pb2.Lease(
-            study=env.study, trial=trial, attempt=attempt, token=_token()
-        )
+        env.lease = types_pb2.Lease(study=env.study, trial=trial, attempt=attempt, token=_token())
         # A lease without its worker: other trials would go to a worker that nobody knows.
         env.one_trial = env.one_trial or not env.worker
     elif not env.worker:

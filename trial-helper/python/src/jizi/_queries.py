@@ -22,15 +22,15 @@ Plain = Dict[str, Any]
 
 def _word(enum: Any, value: int) -> str:
     """TRIAL_STATE_RUNNING -> running"""
-    prefix = enum.Name(0)[: -len("UNSPECIFIED")]
-    return enum.Name(value)[len(prefix) :].lower()
+    prefix = len(enum.Name(0)) - len("UNSPECIFIED")
+    return str(enum.Name(value)[prefix:]).lower()
 
 
 def _time(message: Any, name: str) -> Optional[float]:
     if not message.HasField(name):
         return None
     stamp = getattr(message, name)
-    return stamp.seconds + stamp.nanos / 1e9
+    return float(stamp.seconds + stamp.nanos / 1e9)
 
 
 def _optional(message: Any, name: str) -> Any:
@@ -97,7 +97,8 @@ def _study(study: types.Study) -> Plain:
         }
         for metric in study.spec.metrics
     ]
-    counts = {name.name: getattr(study.counts, name.name) for name in types.TrialCounts.DESCRIPTOR.fields}
+    names = [state.name for state in types.TrialCounts.DESCRIPTOR.fields]
+    counts = {name: getattr(study.counts, name) for name in names}
     return {
         "name": study.spec.name,
         "state": _word(types.StudyState, study.state),
@@ -196,11 +197,12 @@ class Study:
         return _trial(self._client.call("EnqueueTrial", request, DEADLINE_S).trial)
 
 
-def _state(word: str) -> types.TrialState:
+def _state(word: str) -> str:
     names = [_word(types.TrialState, value) for value in types.TrialState.values()]
     if word.lower() not in names[1:]:
-        raise ValueError(f"jizi: {word!r} is no state of a trial: give one of {', '.join(names[1:])}")
-    return types.TrialState.Value(f"TRIAL_STATE_{word.upper()}")
+        known = ", ".join(names[1:])
+        raise ValueError(f"jizi: {word!r} is no state of a trial: give one of {known}")
+    return f"TRIAL_STATE_{word.upper()}"
 
 
 class Service:
@@ -235,9 +237,9 @@ class Service:
 
 
 def connect(address: str, token_file: str = "", ca_file: str = "") -> Service:
-    """address: "unix:/path" or "host:port". token_file: the server's FILE.token (over TCP); ca_file:
-    a PEM file where the server has TLS. jizi.Error ADDRESS, TOKEN_FILE or CA_FILE where one of them
-    cannot be used; whether the service is there shows with the first question."""
+    """address: "unix:/path" or "host:port". token_file: the server's FILE.token (over TCP).
+    ca_file: a PEM file where the server has TLS. jizi.Error ADDRESS, TOKEN_FILE or CA_FILE where
+    one of them cannot be used; whether the service is there shows with the first question."""
     return Service(Client(address, token_file, ca_file))
 
 

@@ -1,15 +1,17 @@
-"""One attempt of a trial, as its program's side of the wire keeps it: what waits to be sent, the one
-call in flight, the lease, the outbox, and what the service has said. Mirrors trial-helper/session.h.
+"""One attempt of a trial, as its program's side of the wire keeps it: what waits to be sent, the
+one call in flight, the lease, the outbox, and what the service has said. Mirrors
+trial-helper/session.h.
 
   report, add_checkpoint, complete --> queue --> sealed requests (numbered) --> one call in flight
                                                        '--> outbox file, while the service is away
 
 A sealed request that was sent is never changed and is sent again until it is answered
-(docs/contracts.md, 12); one that was never sent may still get another number. Checkpoints last while
-the service is away: the outbox holds reports only.
+(docs/contracts.md, 12); one that was never sent may still get another number. Checkpoints last
+while the service is away: the outbox holds reports only.
 Fails: nothing is raised; refusals are said on stderr, and a lost lease shows in take().
 Threads: the caller's, one at a time; one of its own that decides, writes the files and never waits
-for a call; gRPC's hand over what was answered. A process that forked must not touch it in the child.
+for a call; gRPC's hand over what was answered. A process that forked must not touch it in the
+child.
 """
 
 from __future__ import annotations

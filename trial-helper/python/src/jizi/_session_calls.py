@@ -99,8 +99,9 @@ class SessionCalls(SessionState):
         if not self._away:
             self._away = True
             where = f" in {self._outbox.path}" if self._outbox.path else ""
-            self._say(f"the service is away ({error}); the training goes on, reports are kept"
-                      f"{where}")
+            self._say(
+                f"the service is away ({error}); the training goes on, reports are kept{where}"
+            )
         self._backoff_s = min(max(self._backoff_s * 2, FIRST_BACKOFF_S), LAST_BACKOFF_S)
         self._retry_at = time.monotonic() + self._backoff_s
         with self._changed:
@@ -197,7 +198,11 @@ class SessionCalls(SessionState):
         self._rewrite_outbox()
 
     def _rewrite_outbox(self) -> None:
-        saved = [s.request for s in self._sealed if s.is_report and s.on_disk]
+        saved = [
+            sealed.request
+            for sealed in self._sealed
+            if isinstance(sealed.request, service.ReportRequest) and sealed.on_disk
+        ]
         if self._outbox.bytes > 0 and not self._outbox.replace(saved):
             self._say(f"cannot write the outbox {self._outbox.path}: {self._outbox.error}")
 

@@ -20,9 +20,7 @@ MAX_MEASUREMENTS = 1000  # In one request (proto/README.md).
 MAX_REQUEST_BYTES = 1 << 20
 MAX_LINES = 20  # On stderr for one trial.
 
-Request = Union[
-    service.ReportRequest, service.RegisterCheckpointRequest, service.CompleteRequest
-]
+Request = Union[service.ReportRequest, service.RegisterCheckpointRequest, service.CompleteRequest]
 
 
 def say_line(line: str) -> None:
@@ -178,8 +176,9 @@ class SessionState:
             self._settle(dropped, dropped)
             if not self._overflow_said:
                 self._overflow_said = True
-                self._say("more than 32 MiB of reports wait for the service; what comes now is "
-                          "dropped")
+                self._say(
+                    "more than 32 MiB of reports wait for the service; what comes now is dropped"
+                )
         if not request.measurements:
             return False
         request.catching_up = self._away
@@ -207,7 +206,7 @@ class SessionState:
         return True
 
     def _spool(self) -> None:
-        """All that was measured goes to the outbox; checkpoints and Complete wait for the service."""
+        """All that was measured goes to the outbox; what else waits is for the service."""
         others: List[Any] = []
         while True:
             while self._seal_reports():
@@ -219,14 +218,20 @@ class SessionState:
                     others.append(self._queue.popleft())
         with self._changed:
             self._queue.extendleft(reversed(others))
-        unsaved = [s.request for s in self._sealed if s.is_report and not s.on_disk]
+        unsaved = [
+            sealed.request
+            for sealed in self._sealed
+            if isinstance(sealed.request, service.ReportRequest) and not sealed.on_disk
+        ]
         if not unsaved:
             return
         if not self._outbox.append(unsaved):
             if not self._outbox_broken:
                 self._outbox_broken = True
-                self._say(f"cannot write the outbox {self._outbox.path}: {self._outbox.error}; "
-                          "reports stay in memory alone")
+                self._say(
+                    f"cannot write the outbox {self._outbox.path}: {self._outbox.error}; "
+                    "reports stay in memory alone"
+                )
             return
         for sealed in self._sealed:
             sealed.on_disk = True  # Or is no report.

@@ -1,5 +1,5 @@
-"""Where the trials of a process come from: the one that its worker leased for it (Attach), then what
-the service suggests to that worker, or one by hand without a service. Mirrors
+"""Where the trials of a process come from: the one that its worker leased for it (Attach), then
+what the service suggests to that worker, or one by hand without a service. Mirrors
 trial-helper/trial_source.h.
 
 Fails: nothing is raised; what stands in the way is said on stderr, and then there is no trial.
@@ -117,7 +117,8 @@ class TrialSource:
         )
         while True:
             try:
-                return client.call("Attach", request, ATTACH_DEADLINE_S)
+                response: service.AttachResponse = client.call("Attach", request, ATTACH_DEADLINE_S)
+                return response
             except Error as error:
                 if not may_come_back(error) or not _sleep(BETWEEN_TRIES_S, deadline):
                     return error
@@ -158,8 +159,10 @@ class TrialSource:
             return None
         if given and os.path.normpath(given) != assigned.warm_start:
             says = assigned.warm_start or "that it starts fresh"
-            say_line(f"trial {assigned.id}: JIZI_WARM_START names {given}, but the service says "
-                     f"{says}: that counts")
+            say_line(
+                f"trial {assigned.id}: JIZI_WARM_START names {given}, but the service says "
+                f"{says}: that counts"
+            )
         return assigned
 
     def _prepare(self, client: Client, assigned: Assigned, warm_start: types.WarmStart) -> bool:
@@ -205,13 +208,13 @@ class TrialSource:
             lease_s=self._lease_s,
         )
         try:
-            answer = client.call("Suggest", suggest, SUGGEST_DEADLINE_S)
+            answer: service.SuggestResponse = client.call("Suggest", suggest, SUGGEST_DEADLINE_S)
         except Error as error:
             if not may_come_back(error):
                 self._worker_sequence = None  # Perhaps the number was another's: ask.
             raise
-        # A Wait gave nothing and its number may be used again: a late copy of that call can then take
-        # no trial that nobody works on.
+        # A Wait gave nothing and its number may be used again: a late copy of that call can then
+        # take no trial that nobody works on.
         if answer.WhichOneof("answer") != "wait":
             self._worker_sequence = suggest.sequence + 1
         return answer

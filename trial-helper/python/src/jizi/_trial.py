@@ -293,8 +293,10 @@ class Trial:
             tell_by_exit_code()
         outbox = self._link.outbox.path
         where = f"is in {outbox} and its worker sends it" if outbox else "is lost"
-        say_line(f"trial {self.id}{why}: the service did not take its end within {wait_s:g} s; what "
-                 f"was not sent {where}")
+        say_line(
+            f"trial {self.id}{why}: the service did not take its end within {wait_s:g} s; what "
+            f"was not sent {where}"
+        )
 
     # ---- within ----
 
@@ -305,9 +307,11 @@ class Trial:
         if step < 0 or step < self._last_step:
             if not self._said_step:
                 self._said_step = True
-                say_line(f"trial {self.id}: a report of step {step} is not sent: step "
-                         f"{self._last_step} was reported before, and steps must not fall (a trial "
-                         "that starts from a checkpoint goes on after start_step)")
+                say_line(
+                    f"trial {self.id}: a report of step {step} is not sent: step "
+                    f"{self._last_step} was reported before, and steps must not fall (a trial "
+                    "that starts from a checkpoint goes on after start_step)"
+                )
             return 0
         self._last_step = step
         measurement = self._fitting(step, values, gradient)
@@ -323,8 +327,10 @@ class Trial:
         measurement = types.Measurement(step=step)
         for name, value in [*values.items(), *self._meter.due(step).items()]:
             if not _is_metric_name(name):
-                self._leave_out(f"a metric named {name[:60]!r}: a name has 1 to 256 bytes of UTF-8 "
-                                "without control characters")
+                self._leave_out(
+                    f"a metric named {name[:60]!r}: a name has 1 to 256 bytes of UTF-8 "
+                    "without control characters"
+                )
             elif len(measurement.metrics) >= MAX_METRICS:
                 self._leave_out(f"metric {name!r}: a report holds at most 1000 metrics")
             else:
@@ -341,7 +347,9 @@ class Trial:
     def _leave_out(self, what: str) -> None:
         if not self._said_left_out:
             self._said_left_out = True
-            say_line(f"trial {self.id}: left out of its reports, as is all that is no better: {what}")
+            say_line(
+                f"trial {self.id}: left out of its reports, as is all that is no better: {what}"
+            )
 
     def _take_into(self, shown: Shown) -> None:
         """Takes what the service said since, and adds it to what is shown."""
@@ -386,7 +394,9 @@ def _numbers(values: Mapping[str, SupportsFloat]) -> Dict[str, float]:
         try:
             numbers[name] = float(value)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"jizi: the metric {name!r} is {value!r:.80}, no number: {error}") from None
+            raise TypeError(
+                f"jizi: the metric {name!r} is {value!r:.80}, no number: {error}"
+            ) from None
     return numbers
 
 
@@ -405,4 +415,5 @@ def _reason(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return what
-    return f"{what} ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno}, in {frames[-1].name})"
+    last = frames[-1]
+    return f"{what} ({os.path.basename(last.filename)}:{last.lineno}, in {last.name})"

@@ -26,8 +26,8 @@ class Trials(Iterator[Trial]):
         self._current: Optional[Trial] = None
         if link.several_ranks and options.broadcast is None:
             raise ValueError(
-                f"jizi: WORLD_SIZE is {env.world_size}, and rank 0 alone talks to the service: give "
-                "jizi.trials a broadcast, a function that gives rank 0's bytes to every rank"
+                f"jizi: WORLD_SIZE is {env.world_size}, and rank 0 alone talks to the service: "
+                "give jizi.trials a broadcast, a function that gives rank 0's bytes to every rank"
             )
         if env.endpoint:
             if options.notice_sigterm:
@@ -38,8 +38,10 @@ class Trials(Iterator[Trial]):
                 watch_exceptions(self._on_exception)
                 atexit.register(self._at_exit)
         elif link.talks:
-            say_line("run by hand, without a service: parameters are the program's own, and nothing "
-                     "is recorded")
+            say_line(
+                "run by hand, without a service: parameters are the program's own, and nothing "
+                "is recorded"
+            )
         capabilities = types.Capabilities(
             stop=True,
             pause=options.can_pause,
@@ -79,8 +81,10 @@ class Trials(Iterator[Trial]):
         trial = self._current
         if trial is not None and not trial._ended:
             if not trial._stop:
-                trial.fail("its program went on to other trials without ending it (an exception, or "
-                           "a break): `with trial:` says where it ends")
+                trial.fail(
+                    "its program went on to other trials without ending it (an exception, or "
+                    "a break): `with trial:` says where it ends"
+                )
             trial._finish()
 
     def _on_exception(self, error: BaseException) -> None:

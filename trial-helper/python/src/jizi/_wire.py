@@ -11,7 +11,7 @@ import math
 import os
 import re
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 from urllib.parse import quote
 
 import grpc
@@ -21,13 +21,13 @@ from jizi.v1 import error_pb2, tune_service_pb2, types_pb2
 PROTOCOL = "1"
 MAX_UNIX_PATH = 107
 TYPE_URL = "type.googleapis.com/jizi.v1.ErrorDetail"
-JsonValue = Union[None, bool, int, float, str, list, dict]
+JsonValue = Union[None, bool, int, float, str, List[Any], Dict[str, Any]]
 
 _SERVICE = tune_service_pb2.DESCRIPTOR.services_by_name["TuneService"]
 
 
 class Error(Exception):
-    """What went wrong, and the mend. kind is gRPC's: NOT_FOUND, UNAVAILABLE, ...; code is stable."""
+    """What went wrong, and the mend. kind is gRPC's: NOT_FOUND, UNAVAILABLE; code is stable."""
 
     def __init__(self, kind: str, message: str, code: str = "", subject: str = "", mend: str = ""):
         super().__init__(f"{message}; {mend}" if mend else message)
@@ -71,8 +71,10 @@ def from_value(value: types_pb2.Value) -> JsonValue:
     if kind is None:
         return None
     if kind == "json_value":
-        return json.loads(value.json_value)
-    return getattr(value, kind)
+        parsed: JsonValue = json.loads(value.json_value)
+        return parsed
+    plain: JsonValue = getattr(value, kind)
+    return plain
 
 
 def to_value(value: JsonValue) -> types_pb2.Value:
@@ -234,18 +236,14 @@ class Client:
             )
 
     def call(self, method: str, request: Any, deadline_s: float) -> Any:
-        future = self._methods[method].future(
-            request, timeout=deadline_s, metadata=self._metadata
-        )
+        future = self._methods[method].future(request, timeout=deadline_s, metadata=self._metadata)
         return _result(self.address, future)
 
     def start(
         self, method: str, request: Any, deadline_s: float, then: Callable[[Any], None]
     ) -> Method:
         """Calls without waiting; `then` gets the reply or the Error, on a thread of gRPC's."""
-        future = self._methods[method].future(
-            request, timeout=deadline_s, metadata=self._metadata
-        )
+        future = self._methods[method].future(request, timeout=deadline_s, metadata=self._metadata)
 
         def done(call: Any) -> None:
             try:
