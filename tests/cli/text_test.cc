@@ -31,6 +31,27 @@ TEST(Text, WhatCouldMoveTheCursorIsShownAsAQuestionMark) {
             "a?b");  // Right-to-left override.
 }
 
+TEST(Text, ItemsAreShownWholeOrNotAtAll) {
+  EXPECT_EQ(FitItems({"lr=0.1", "b=2", "c=3"}, 14), "lr=0.1 b=2 c=3");
+  EXPECT_EQ(FitItems({"lr=0.1", "b=2", "c=3"}, 13), "lr=0.1 b=2 …");
+  EXPECT_EQ(FitItems({"lr=0.1", "b=2", "c=3"}, 11), "lr=0.1 …");
+  EXPECT_EQ(FitItems({"lr=0.1", "b=2"}, 4), "…");
+}
+
+TEST(Text, ALineIsBrokenAtWordsAndColoursTakeNoColumn) {
+  EXPECT_EQ(Wrapped("trial one \x1b[31mfailed\x1b[0m because", 16),
+            (std::vector<std::string>{"trial one \x1b[31mfailed\x1b[0m", "because"}));
+  EXPECT_EQ(Wrapped("aaaaa bbbbb ccccc ddddd eeeee", 20),
+            (std::vector<std::string>{"aaaaa bbbbb ccccc", "    ddddd eeeee"}));
+  EXPECT_EQ(Wrapped("", 20), std::vector<std::string>{""});
+  const std::string word(1000, 'x');
+  for (size_t width = 1; width < 50; ++width) {
+    for (const std::string& line : Wrapped("some words, then " + word + " 参数 and more", width)) {
+      EXPECT_LE(Width(line), std::max<size_t>(2, width));
+    }
+  }
+}
+
 TEST(Text, FirstBadUtf8IsFound) {
   EXPECT_EQ(FirstBadUtf8("abc é 参"), std::string::npos);
   EXPECT_EQ(FirstBadUtf8("ab\xC0\x80"), 2u);     // Overlong.
@@ -57,7 +78,7 @@ TEST(Text, Durations) {
   }
   EXPECT_EQ(ShowDuration(Seconds(0.96)), "0.9s");
   EXPECT_EQ(ShowDuration(Seconds(42)), "42s");
-  EXPECT_EQ(ShowDuration(Seconds(-1)), "0s");
+  EXPECT_EQ(ShowDuration(Seconds(-1)), "0.0s");
   EXPECT_EQ(ShowDuration(Seconds(185)), "3m 05s");
   EXPECT_EQ(ShowDuration(Seconds(7620)), "2h 07m");
   EXPECT_EQ(ShowDuration(Seconds(273600)), "3d 04h");

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <tuple>
+
 #include "tuner-service/cli/closing.h"
 #include "tuner-service/cli/text.h"
 
@@ -50,6 +53,20 @@ v1::Trial TrialOf(int64_t id, v1::TrialState state, double lr) {
   return trial;
 }
 
+void EndAt(v1::Trial& trial, int64_t seconds, v1::AttemptEnd end = v1::ATTEMPT_END_FINISHED) {
+  auto* attempt = trial.mutable_attempts(trial.attempts_size() - 1);
+  attempt->set_end(end);
+  attempt->mutable_ended()->set_seconds(kStart + seconds);
+  trial.mutable_ended()->set_seconds(kStart + seconds);
+}
+
+void NextAttempt(v1::Trial& trial, int64_t seconds, int64_t start_step = 0) {
+  auto* attempt = trial.add_attempts();
+  attempt->set_number(trial.attempts_size());
+  attempt->mutable_started()->set_seconds(kStart + seconds);
+  attempt->set_start_step(start_step);
+}
+
 void Report(v1::Trial& trial, int64_t step, double accuracy) {
   trial.set_total_steps(10);
   trial.mutable_last_measurement()->set_step(step);
@@ -70,7 +87,7 @@ TEST(LiveView, AFrameShowsStateBestAndRunningTrials) {
   v1::Study study = StudyOf(4);
   v1::Trial first = TrialOf(1, v1::TRIAL_STATE_COMPLETED, 0.25);
   first.set_objective(0.75);
-  first.mutable_ended()->set_seconds(kStart + 40);
+  EndAt(first, 40);
   v1::Trial second = TrialOf(2, v1::TRIAL_STATE_RUNNING, 0.5);
   Report(second, 5, 0.8);
   study.set_best_trial(1);
@@ -78,15 +95,28 @@ TEST(LiveView, AFrameShowsStateBestAndRunningTrials) {
   study.mutable_counts()->set_completed(1);
   study.mutable_counts()->set_running(1);
   EXPECT_THAT(view.Fold(Change(study, {first, second}, true), At(20)),
-              ElementsAre("sweep: 1 trials have ended before"));
+              ElementsAre("sweep: 1 trial has ended before"));
   EXPECT_THAT(
-      view.Frame(At(20), {100, 24}),
+      view.Frame(At(20), {101, 24}),
       ElementsAre("sweep | active | 1 of 4 ended | 1 running | 20s | about 1m 40s left",
                   "best  #1  val_accuracy 0.75  lr=0.25",
-                  "    #2  [=====>    ]  step 5/10       val_accuracy 0.8  20s  ETA 20s  lr=0.5"));
+                  "  #2  [=====>    ]  step 5/10   val_accuracy 0.8            20s  ETA     "
+                  "20s  lr=0.5"));
 }
 
-TEST(LiveView, NoLineIsWiderThanTheTerminalAndNoFrameIsHigher) {
+// The service sends the spec where it is new, and not with each change.
+TEST(LiveView, AChangeWithoutTheSpecKeepsIt) {
+  LiveView view(LiveView::Lines::kEnds);
+  v1::Study study = StudyOf(4);
+  view.Fold(Change(study, {}, true), At(0));
+  study.clear_spec();
+  study.mutable_counts()->set_completed(1);
+  view.Fold(Change(study, {}), At(10));
+  EXPECT_THAT(view.Frame(At(10), {100, 24}).front(),
+              testing::StartsWith("sweep | active | 1 of 4"));
+}
+
+TEST(LiveView, NoLineIsWiderThanTheTerminalAndNoFrameIsHigherThanHalfOfIt) {
   LiveView view(LiveView::Lines::kEnds);
   v1::Study study = StudyOf(600);
   study.mutable_spec()->set_name("参数" + std::string(100, 'x'));
@@ -100,11 +130,11 @@ TEST(LiveView, NoLineIsWiderThanTheTerminalAndNoFrameIsHigher) {
   for (const ScreenSize size :
        {ScreenSize{80, 24}, ScreenSize{200, 50}, ScreenSize{20, 5}, ScreenSize{1, 1}}) {
     const auto frame = view.Frame(At(10), size);
-    EXPECT_LT(frame.size(), std::max<size_t>(5, size.rows));
+    EXPECT_LE(frame.size(), std::max<size_t>(3, size.rows / 2));
     for (const std::string& line : frame)
       EXPECT_LE(Width(line), std::max<size_t>(1, size.columns - 1)) << line;
   }
-  EXPECT_EQ(view.Frame(At(10), {80, 24}).back(), "        and 480 more running");
+  EXPECT_EQ(view.Frame(At(10), {80, 24}).back(), "... and 491 more running");
 }
 
 TEST(LiveView, PlainLinesSayStartsProgressAndEnds) {
@@ -120,14 +150,16 @@ TEST(LiveView, PlainLinesSayStartsProgressAndEnds) {
               ElementsAre("trial 1 step 2/10  val_accuracy 0.2  ETA 44s"));
   trial.set_state(v1::TRIAL_STATE_COMPLETED);
   trial.set_objective(0.3);
-  trial.mutable_ended()->set_seconds(kStart + 60);
+  EndAt(trial, 60);
   study.set_best_trial(1);
   EXPECT_THAT(view.Fold(Change(study, {trial}), At(60)),
               ElementsAre("trial 1 completed  val_accuracy 0.3  in 1m 00s  best so far  lr=0.5"));
+  study.set_state(v1::STUDY_STATE_PAUSED);
+  study.set_state_why("by a person");
+  EXPECT_THAT(view.Fold(Change(study, {}), At(61)), ElementsAre("sweep is paused: by a person"));
+  // The outcome says it, once.
   study.set_state(v1::STUDY_STATE_FINISHED);
-  study.set_state_why("run_cap of 1 reached");
-  EXPECT_THAT(view.Fold(Change(study, {}), At(61)),
-              ElementsAre("sweep is finished: run_cap of 1 reached"));
+  EXPECT_THAT(view.Fold(Change(study, {}), At(62)), IsEmpty());
 }
 
 TEST(LiveView, AFailureShowsItsReasonAndTheLastLineOfStderrOnOneLine) {
@@ -135,9 +167,145 @@ TEST(LiveView, AFailureShowsItsReasonAndTheLastLineOfStderrOnOneLine) {
   v1::Study study = StudyOf(4);
   view.Fold(Change(study, {}, true), At(0));
   v1::Trial trial = TrialOf(3, v1::TRIAL_STATE_FAILED, 0.5);
-  trial.set_end_why("exit code 1\nTraceback\n  x\nValueError: \x1b[2Jboom\n\n");
+  trial.set_end_why("exit code 1\nTraceback\n  x\nValueError: \x1b[2Jboom\n   ^^^^~~\n\n");
+  EndAt(trial, 1, v1::ATTEMPT_END_FAILED);
   EXPECT_THAT(view.Fold(Change(study, {trial}), At(1)),
-              ElementsAre("trial 3 failed  lr=0.5  exit code 1: ValueError: ?[2Jboom"));
+              ElementsAre("trial 3 failed  in 1.0s  exit code 1: ValueError: ?[2Jboom  lr=0.5"));
+  EXPECT_THAT(view.Fold(Change(study, {trial}), At(1), 80),
+              ElementsAre("trial  3 failed      in    1.0s  exit code 1: ValueError: ?[2Jboom  "
+                          "lr=0.5"));
+}
+
+TEST(LiveView, AFailedAttemptThatIsTriedAgainIsToldOnce) {
+  LiveView view(LiveView::Lines::kEnds);
+  v1::Study study = StudyOf(4);
+  v1::Trial trial = TrialOf(3, v1::TRIAL_STATE_RUNNING, 0.5);
+  view.Fold(Change(study, {trial}, true), At(0));
+  EndAt(trial, 1, v1::ATTEMPT_END_FAILED);
+  trial.clear_ended();
+  trial.mutable_attempts(0)->set_why("exit code 1: boom");
+  v1::Trial queued = trial;
+  queued.set_state(v1::TRIAL_STATE_QUEUED);
+  NextAttempt(trial, 2);
+  const char* const line = "trial 3 failed and is tried again: exit code 1: boom";
+  LiveView fast = view;  // Hears only of the next attempt.
+  EXPECT_THAT(view.Fold(Change(study, {queued}), At(1)), ElementsAre(line));
+  EXPECT_THAT(view.Fold(Change(study, {trial}), At(2)), IsEmpty());
+  EXPECT_THAT(fast.Fold(Change(study, {trial}), At(2)), ElementsAre(line));
+  EXPECT_THAT(fast.Fold(Change(study, {trial}), At(3)), IsEmpty());
+}
+
+TEST(LiveView, TimesLeaveOutWhenNothingRan) {
+  LiveView view(LiveView::Lines::kEnds);
+  v1::Study study = StudyOf(4);
+  v1::Trial trial = TrialOf(1, v1::TRIAL_STATE_RUNNING, 0.5);
+  EndAt(trial, 10, v1::ATTEMPT_END_RELEASED);
+  trial.clear_ended();
+  NextAttempt(trial, 1000, 4);
+  Report(trial, 7, 0.5);
+  view.Fold(Change(study, {trial}, true), At(1005));
+  EXPECT_EQ(view.TimeRunning(At(1005)).count(), 15);
+  // 3 of its steps took 5 s, so 3 more take 5; the next three trials take 20 s each.
+  EXPECT_EQ(view.TimeLeft(At(1005))->count(), 65);
+  trial.set_state(v1::TRIAL_STATE_COMPLETED);
+  trial.set_objective(0.5);
+  EndAt(trial, 1010);
+  EXPECT_EQ(TimeRun(trial, At(5000)).count(), 20);
+  EXPECT_THAT(view.Fold(Change(study, {trial}), At(1010)),
+              ElementsAre("trial 1 completed  val_accuracy 0.5  in 20s  lr=0.5"));
+  EXPECT_EQ(view.TimeRunning(At(9000)).count(), 20);
+}
+
+TEST(LiveView, TheTimeLeftIsNeverBelowThatOfARunningTrial) {
+  LiveView view(LiveView::Lines::kEnds);
+  v1::Study study = StudyOf(5);
+  std::vector<v1::Trial> trials;
+  for (int id = 1; id <= 4; ++id) {
+    trials.push_back(TrialOf(id, v1::TRIAL_STATE_RUNNING, 0.5));
+    Report(trials.back(), id == 1 ? 1 : 5, 0.5);
+  }
+  view.Fold(Change(study, trials, true), At(10));
+  // 90 s for the first, 10 s for the others, then one of (100 + 3 * 20) / 4 = 40 s.
+  EXPECT_EQ(view.TimeLeft(At(10))->count(), 90);
+  study.mutable_spec()->mutable_budget()->set_run_cap(8);
+  view.Fold(Change(study, trials, true), At(10));
+  EXPECT_EQ(view.TimeLeft(At(10))->count(), 90);  // The other three workers do them.
+}
+
+TEST(LiveView, AnEqualResultIsNoNewBest) {
+  LiveView view(LiveView::Lines::kEnds);
+  v1::Study study = StudyOf(4);
+  study.set_best_trial(1);
+  study.set_best_objective(0.5);
+  view.Fold(Change(study, {}, true), At(0));
+  v1::Trial trial = TrialOf(2, v1::TRIAL_STATE_COMPLETED, 0.5);
+  trial.set_objective(0.5);
+  study.set_best_trial(2);
+  EXPECT_THAT(view.Fold(Change(study, {trial}), At(1)),
+              ElementsAre(testing::Not(HasSubstr("best so far"))));
+  trial.set_id(3);
+  trial.set_objective(0.6);
+  study.set_best_trial(3);
+  study.set_best_objective(0.6);
+  EXPECT_THAT(view.Fold(Change(study, {trial}), At(1)), ElementsAre(HasSubstr("best so far")));
+}
+
+TEST(LiveView, LinesOfEndsStandInColumnsAndAreCutAtTheWidth) {
+  LiveView view(LiveView::Lines::kEnds);
+  v1::Study study = StudyOf(400);
+  auto* momentum = study.mutable_spec()->add_parameters();
+  momentum->set_name("momentum");
+  momentum->mutable_numeric()->mutable_uniform()->set_max(1);
+  std::vector<v1::Trial> trials;
+  for (int id : {9, 10, 111}) {
+    trials.push_back(TrialOf(id, v1::TRIAL_STATE_COMPLETED, id == 9 ? 0.123456 : 0.5));
+    (*trials.back().mutable_params())["momentum"].set_float_value(0.9);
+    trials.back().set_objective(id == 9 ? 0.91 : 0.912345);
+    EndAt(trials.back(), id);
+  }
+  view.Fold(Change(study, {}, true), At(0));
+  const auto wide = view.Fold(Change(study, trials), At(200), 200);
+  for (const char* part : {"val_accuracy", "in ", "lr=", "momentum="}) {
+    for (const std::string& line : wide) EXPECT_EQ(line.find(part), wide[0].find(part)) << line;
+  }
+  for (size_t columns = 1; columns < 130; ++columns) {
+    for (const std::string& line : view.Fold(Change(study, trials), At(200), columns)) {
+      EXPECT_LT(Width(line), columns);
+    }
+  }
+  // A parameter is shown whole or not at all.
+  EXPECT_THAT(view.Fold(Change(study, {trials[1]}), At(200), 78),
+              ElementsAre(testing::EndsWith("lr=0.5 …")));
+}
+
+TEST(LiveView, NothingMovesInARowFromFrameToFrame) {
+  LiveView view(LiveView::Lines::kEnds);
+  v1::Study study = StudyOf(4);
+  v1::Trial trial = TrialOf(2, v1::TRIAL_STATE_RUNNING, 0.5);
+  std::set<size_t> places;
+  for (const auto& [step, value, seconds] :
+       {std::tuple{1, 0.5, 3}, {2, 0.123457, 4}, {9, -1.5e-05, 75}, {10, 0.1, 3000}}) {
+    Report(trial, step, value);
+    view.Fold(Change(study, {trial}), At(seconds));
+    for (const size_t columns : {81, 201}) {
+      places.insert(columns * 1000 + view.Frame(At(seconds), {columns, 24})[2].find("lr="));
+    }
+  }
+  EXPECT_EQ(places.size(), 2u);
+}
+
+TEST(LiveView, ALongNameLeavesRoomForWhatChanges) {
+  LiveView view(LiveView::Lines::kEnds);
+  v1::Study study = StudyOf(4);
+  study.mutable_spec()->set_name(std::string(100, 'x'));
+  v1::Trial trial = TrialOf(2, v1::TRIAL_STATE_RUNNING, 0.5);
+  Report(trial, 5, 0.5);
+  study.mutable_counts()->set_failed(1);
+  study.mutable_counts()->set_running(1);
+  view.Fold(Change(study, {trial}, true), At(10));
+  EXPECT_THAT(view.Frame(At(10), {80, 24})[0],
+              testing::EndsWith("… | active | 1 of 4 ended | 1 failed | 1 running | 10s | about "
+                                "50s left"));
 }
 
 TEST(Show, AReasonThatHoldsTheLastLineOfStderrIsNotSaidTwice) {
@@ -193,16 +361,41 @@ TEST(Show, TrialsTableLeavesConstantsOutAndSaysWhy) {
   v1::Study study = StudyOf(4);
   v1::Trial good = TrialOf(1, v1::TRIAL_STATE_COMPLETED, 0.25);
   good.set_objective(0.75);
-  good.mutable_ended()->set_seconds(kStart + 40);
+  EndAt(good, 40);
   Report(good, 10, 0.75);
-  EXPECT_EQ(TrialsTable(study.spec(), {good}, 0),
+  EXPECT_EQ(TrialsTable(study.spec(), {good}, At(50), 0),
             "trial  state      val_accuracy   step  time    lr\n"
             "    1  completed          0.75  10/10   40s  0.25\n");
   v1::Trial bad = TrialOf(2, v1::TRIAL_STATE_FAILED, 0.5);
-  bad.set_end_why("exit code 1\nboom");
-  EXPECT_EQ(TrialsTable(study.spec(), {bad}, 0),
+  bad.set_end_why("exit code 1\nTraceback:\nboom\n");
+  EndAt(bad, 2, v1::ATTEMPT_END_FAILED);
+  EXPECT_EQ(TrialsTable(study.spec(), {bad}, At(50), 0),
             "trial  state   val_accuracy  step  time   lr  why\n"
-            "    2  failed                            0.5  exit code 1 boom\n");
+            "    2  failed                      2.0s  0.5  exit code 1: boom\n");
+  const v1::Trial running = TrialOf(3, v1::TRIAL_STATE_RUNNING, 0.5);
+  EXPECT_THAT(TrialsTable(study.spec(), {running}, At(50), 0), HasSubstr("50s"));
+}
+
+TEST(Show, ATrialInFullShowsTheLastMeasurementsBeforeTheCheckpoints) {
+  v1::Study study = StudyOf(4);
+  v1::Trial trial = TrialOf(1, v1::TRIAL_STATE_COMPLETED, 0.25);
+  EndAt(trial, 40);
+  for (int step = 1; step <= 25; ++step) {
+    v1::Measurement* measurement = trial.add_measurements();
+    measurement->set_step(step);
+    (*measurement->mutable_metrics())["loss"] = 1.5;
+    (*measurement->mutable_metrics())["val_accuracy"] = step / 100.0;
+    trial.add_checkpoints()->set_step(step);
+  }
+  trial.set_checkpoint_count(30);
+  const std::string text = TrialInFull(study.spec(), trial, At(99), 0);
+  EXPECT_THAT(text, HasSubstr("ran         40s\n"));
+  const size_t measurements = text.find(
+      "... 15 more measurements before these: --json, or jizi export --format json\n"
+      "step  loss  val_accuracy\n  16   1.5          0.16\n");
+  const size_t checkpoints = text.find("... 20 more checkpoints before these");
+  EXPECT_LT(measurements, checkpoints);
+  EXPECT_NE(checkpoints, std::string::npos);
 }
 
 TEST(Show, JsonHasTheProtosNamesAndNanAsText) {
@@ -215,6 +408,25 @@ TEST(Show, JsonHasTheProtosNamesAndNanAsText) {
   EXPECT_EQ(json.find('\n'), std::string::npos);
 }
 
+TEST(Show, JsonOfEqualMessagesIsEqualAndInOrder) {
+  v1::Trial forwards;
+  v1::Trial backwards;
+  for (int i = 0; i < 40; ++i) {
+    (*forwards.mutable_params())["p" + std::to_string(10 + i)].set_int_value(1);
+    (*backwards.mutable_params())["p" + std::to_string(49 - i)].set_int_value(1);
+  }
+  const std::string json = Json(forwards);
+  EXPECT_EQ(json, Json(backwards));
+  size_t last = 0;
+  for (int i = 0; i < 40; ++i) {
+    const size_t place = json.find("\"p" + std::to_string(10 + i) + "\"");
+    EXPECT_LT(last, place);
+    last = place;
+  }
+  EXPECT_LT(json.find("\"id\""), json.find("\"params\""));
+  EXPECT_LT(json.find("\"params\""), json.find("\"end_why\""));
+}
+
 TEST(Closing, NamesTheCommandsThatWorkWhateverTheFileIsCalled) {
   v1::Study study = StudyOf(4);
   study.mutable_spec()->set_name("my study");
@@ -224,6 +436,18 @@ TEST(Closing, NamesTheCommandsThatWorkWhateverTheFileIsCalled) {
   EXPECT_THAT(text, HasSubstr("everything is in /d/x.db\n"));
   EXPECT_THAT(text, HasSubstr("jizi trials 'my study' --db /d/x.db\n"));
   EXPECT_THAT(text, HasSubstr("to go on: jizi run x.yaml --resume\n"));
+}
+
+TEST(Closing, OneTrialIsNotMany) {
+  v1::Study study = StudyOf(1);
+  study.set_state(v1::STUDY_STATE_FINISHED);
+  study.mutable_counts()->set_completed(1);
+  v1::Trial best = TrialOf(1, v1::TRIAL_STATE_COMPLETED, 0.5);
+  best.set_objective(0.75);
+  EndAt(best, 12);
+  const std::string text = OutcomeText(study, &best, nullptr, "");
+  EXPECT_THAT(text, testing::StartsWith("best trial  1  val_accuracy 0.75  in 12s\n"));
+  EXPECT_THAT(text, testing::EndsWith("sweep is finished; 1 trial has ended\n"));
 }
 
 TEST(Closing, WhereEveryTrialFailedItSaysWhyAndWhereTheRestIs) {

@@ -9,9 +9,8 @@ bool AllFailed(const v1::Study& study) {
   return study.counts().failed() > 0 && study.counts().failed() == EndedTrials(study.counts());
 }
 
-std::string Closing(const v1::Study& study, const v1::Trial* best, const v1::Trial* failed,
-                    const ClosingWords& words) {
-  const std::string on_it = ForShell(study.spec().name()) + words.target_words;
+std::string OutcomeText(const v1::Study& study, const v1::Trial* best, const v1::Trial* failed,
+                        const std::string& target_words) {
   std::string text;
   if (best != nullptr) {
     text = BestTrial(study, *best);
@@ -22,14 +21,20 @@ std::string Closing(const v1::Study& study, const v1::Trial* best, const v1::Tri
     const std::string id = std::to_string(failed->id());
     text += "every trial failed; trial " + id + ": " + ReasonLine(failed->end_why()) +
             "\nall that it said: jizi show " + ForShell(study.spec().name()) + " " + id +
-            words.target_words + "\n";
+            target_words + "\n";
   }
   text += Fit(study.spec().name(), 60) + " is " + StateName(study.state());
   if (!study.state_why().empty()) text += ": " + Fit(study.state_why(), 300);
-  text += "; " + std::to_string(EndedTrials(study.counts())) + " trials have ended";
+  text += "; " + TrialsHave(EndedTrials(study.counts())) + " ended";
   if (study.counts().failed() > 0)
     text += ", " + std::to_string(study.counts().failed()) + " of them failed";
-  text += "\n";
+  return Printable(text + "\n");
+}
+
+std::string Closing(const v1::Study& study, const v1::Trial* best, const v1::Trial* failed,
+                    const ClosingWords& words) {
+  const std::string on_it = ForShell(study.spec().name()) + words.target_words;
+  std::string text = OutcomeText(study, best, failed, words.target_words);
   if (!words.database.empty()) text += "everything is in " + words.database + "\n";
   text += "to look at it: jizi trials " + on_it + "\n";
   if (study.state() != v1::STUDY_STATE_FINISHED) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tuner-service/cli/closing.h"
 #include "tuner-service/cli/commands.h"
 #include "tuner-service/cli/requests.h"
 #include "tuner-service/cli/show.h"
@@ -21,6 +22,10 @@ StatusOr<ServiceConnection> ConnectToRead(const QueryOptions& options,
   ServiceConnection connection = TRY(Connect(target, purpose));
   if (!connection.note.empty()) PrintError("jizi: " + connection.note);
   return connection;
+}
+
+WallTime Now() {
+  return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
 }
 
 template <typename Message>
@@ -68,8 +73,9 @@ Status Trials(const QueryOptions& options, const TrialsOptions& wanted) {
   }
   const auto trials = TRY(AllTrials(*connection.client, request, wanted.top));
   if (options.json) return WriteJsonLines(trials);
-  return WriteText(trials.empty() ? "no trials\n"
-                                  : TrialsTable(study.spec(), trials, Terminal().TableWidth()));
+  return WriteText(trials.empty()
+                       ? "no trials\n"
+                       : TrialsTable(study.spec(), trials, Now(), Terminal().TableWidth()));
 }
 
 Status Show(const QueryOptions& options, int64_t id) {
@@ -77,7 +83,7 @@ Status Show(const QueryOptions& options, int64_t id) {
   const v1::Study study = TRY(GetStudy(*connection.client, options.study));
   const v1::Trial trial = TRY(WholeTrial(*connection.client, options.study, id));
   if (options.json) return Write(Json(trial) + "\n");
-  return WriteText(TrialInFull(study.spec(), trial, Terminal().TableWidth()));
+  return WriteText(TrialInFull(study.spec(), trial, Now(), Terminal().TableWidth()));
 }
 
 StatusOr<ExitCode> Best(const QueryOptions& options) {
@@ -87,9 +93,18 @@ StatusOr<ExitCode> Best(const QueryOptions& options) {
     PrintError("jizi: no trial of " + Shown(options.study) + " has a result yet");
     return kExitNoResult;
   }
-  const v1::Trial trial = TRY(WholeTrial(*connection.client, options.study, study.best_trial()));
+  // Without its curve, which `show` and `export` have.
+  const v1::Trial trial = TRY(TrialAlone(*connection.client, options.study, study.best_trial()));
   TRY(options.json ? Write(Json(trial) + "\n") : WriteText(BestTrial(study, trial)));
   return kExitOk;
+}
+
+// What came out, as `run` says it at its end.
+Status WriteOutcome(const QueryOptions& options, Client& client) {
+  const v1::Study study = TRY(GetStudy(client, options.study));
+  v1::Trial best;
+  if (study.has_best_trial()) best = TRY(TrialAlone(client, options.study, study.best_trial()));
+  return Write(OutcomeText(study, study.has_best_trial() ? &best : nullptr, nullptr, ""));
 }
 
 bool IsOver(const v1::Study& study) {
@@ -106,25 +121,26 @@ StatusOr<ExitCode> Watch(const QueryOptions& options) {
   Terminal terminal;
   LiveView view(terminal.interactive() ? LiveView::Lines::kEnds : LiveView::Lines::kProgress,
                 terminal.colours());
-  const auto now = [] {
-    return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
-  };
   bool whole = false;  // The first snapshot may come in parts.
   while (true) {
     std::vector<std::string> lines;
     const Status ended = watcher.ended();
     for (const auto& change : watcher.Take()) {
       if (options.json) TRY(Write(Json(change) + "\n"));
-      const auto more = view.Fold(change, now());
+      const auto more = view.Fold(change, Now(), terminal.TableWidth());
       lines.insert(lines.end(), more.begin(), more.end());
       whole = !change.more();
     }
-    if (!options.json) terminal.Draw(lines, view.Frame(now(), terminal.Size()));
+    if (!options.json) terminal.Draw(lines, view.Frame(Now(), terminal.Size()));
     TRY(terminal.written());
     if (!ended.ok()) return ended;
     // Without its owner a file does not change.
     const bool still = connection.local != nullptr;
-    if (whole && (IsOver(view.study()) || still)) return kExitOk;
+    if (whole && (IsOver(view.study()) || still)) {
+      terminal.EraseFrame();
+      if (!options.json) TRY(WriteOutcome(options, *connection.client));
+      return kExitOk;
+    }
     if (const auto signal = signals.Wait(std::chrono::milliseconds(250))) {
       return *signal == SIGINT ? kExitInterrupted : kExitTerminated;
     }

@@ -66,6 +66,16 @@ StatusOr<v1::Trial> WholeTrial(Client& client, const std::string& study, int64_t
   return std::move(*whole.mutable_trial());
 }
 
+StatusOr<v1::Trial> TrialAlone(Client& client, const std::string& study, int64_t trial) {
+  v1::GetTrialRequest request;
+  request.set_study(study);
+  request.set_trial(trial);
+  request.set_max_measurements(1);  // 0 would be the service's choice.
+  auto alone = TRY(client.Call(&v1::TuneService::Stub::GetTrial, request, kCommandDeadline));
+  alone.mutable_trial()->clear_measurements();
+  return std::move(*alone.mutable_trial());
+}
+
 std::string RandomHex(int bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string random(static_cast<size_t>(bytes), '\0');

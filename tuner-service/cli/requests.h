@@ -22,6 +22,9 @@ StatusOr<std::vector<v1::Trial>> AllTrials(Client& client, v1::ListTrialsRequest
 // With all its measurements.
 StatusOr<v1::Trial> WholeTrial(Client& client, const std::string& study, int64_t trial);
 
+// Without its measurements but the last.
+StatusOr<v1::Trial> TrialAlone(Client& client, const std::string& study, int64_t trial);
+
 // 128 random bits in hex, for request ids and tokens.
 std::string RandomHex(int bytes);
 

@@ -1,6 +1,9 @@
 #include "tuner-service/cli/show.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/type_resolver_util.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,16 +27,8 @@ std::string LastWord(const std::string& name, const std::string& prefix) {
   return word;
 }
 
-std::string OneLine(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
-std::string Duration(const v1::Trial& trial) {
-  if (!trial.has_started() || trial.started().seconds() == 0) return "";
-  if (!trial.has_ended() || trial.ended().seconds() == 0) return "";
-  return ShowDuration(TimeOf(trial.ended()) - TimeOf(trial.started()));
+std::string Duration(const v1::Trial& trial, WallTime now) {
+  return trial.attempts_size() == 0 ? "" : ShowDuration(TimeRun(trial, now));
 }
 
 std::string Steps(const v1::Trial& trial) {
@@ -41,14 +36,6 @@ std::string Steps(const v1::Trial& trial) {
   std::string steps = std::to_string(trial.last_measurement().step());
   if (trial.has_total_steps()) steps += "/" + std::to_string(trial.total_steps());
   return steps;
-}
-
-std::string ObjectiveNumber(const v1::StudySpec& spec, const v1::Trial& trial) {
-  if (trial.has_objective()) return ShowNumber(trial.objective());
-  if (spec.metrics_size() == 0 || !trial.has_last_measurement()) return "";
-  const auto& metrics = trial.last_measurement().metrics();
-  const auto found = metrics.find(spec.metrics(0).name());
-  return found == metrics.end() ? "" : ShowNumber(found->second);
 }
 
 std::string Metrics(const v1::Measurement& measurement) {
@@ -60,6 +47,41 @@ std::string Metrics(const v1::Measurement& measurement) {
   for (const auto& [name, value] : sorted)
     parts.push_back(Fit(name, 100) + "=" + ShowNumber(value));
   return Joined(parts, "  ");
+}
+
+// A line for what a list of `all` leaves out.
+std::string MoreLine(int64_t all, int shown, const char* what) {
+  if (all <= shown) return "";
+  return "... " + std::to_string(all - shown) + " more " + what +
+         " before these: --json, or jizi export --format json\n";
+}
+
+std::string MeasurementRows(const v1::Trial& trial, size_t width) {
+  constexpr size_t kMostColumns = 8;  // Beyond it one column holds them all.
+  const int first = std::max(0, trial.measurements_size() - kLastRows);
+  std::set<std::string> names;
+  for (int i = first; i < trial.measurements_size(); ++i) {
+    for (const auto& [name, value] : trial.measurements(i).metrics()) names.insert(name);
+  }
+  const bool apart = names.size() <= kMostColumns;
+  std::vector<Column> columns = {{"step", true}};
+  if (!apart) columns.push_back({"metrics"});
+  for (const std::string& name : names) {
+    if (apart) columns.push_back({name, true});
+  }
+  std::vector<Row> rows;
+  for (int i = first; i < trial.measurements_size(); ++i) {
+    const v1::Measurement& measurement = trial.measurements(i);
+    Row row = {std::to_string(measurement.step())};
+    if (!apart) row.push_back(Metrics(measurement));
+    for (const std::string& name : names) {
+      if (!apart) break;
+      const auto found = measurement.metrics().find(name);
+      row.push_back(found == measurement.metrics().end() ? "" : ShowNumber(found->second));
+    }
+    rows.push_back(std::move(row));
+  }
+  return RenderTable(columns, rows, width);
 }
 
 std::string AttemptEndName(v1::AttemptEnd end) {
@@ -99,6 +121,30 @@ std::string StateName(v1::StudyState state) {
 bool IsEnded(v1::TrialState state) {
   return state == v1::TRIAL_STATE_COMPLETED || state == v1::TRIAL_STATE_STOPPED ||
          state == v1::TRIAL_STATE_INFEASIBLE || state == v1::TRIAL_STATE_FAILED;
+}
+
+std::string TrialsHave(int64_t count) {
+  return std::to_string(count) + (count == 1 ? " trial has" : " trials have");
+}
+
+std::chrono::duration<double> TimeRun(const v1::Trial& trial, WallTime now) {
+  Seconds run(0);
+  for (const v1::Attempt& attempt : trial.attempts()) {
+    if (attempt.end() == v1::ATTEMPT_END_LOST) continue;
+    const bool over = attempt.has_ended() && attempt.ended().seconds() != 0;
+    if (!over && trial.state() != v1::TRIAL_STATE_RUNNING) continue;
+    run += std::max(Seconds(0),
+                    Seconds((over ? TimeOf(attempt.ended()) : now) - TimeOf(attempt.started())));
+  }
+  return run;
+}
+
+std::string ObjectiveNumber(const v1::StudySpec& spec, const v1::Trial& trial) {
+  if (trial.has_objective()) return ShowNumber(trial.objective());
+  if (spec.metrics_size() == 0 || !trial.has_last_measurement()) return "";
+  const auto& metrics = trial.last_measurement().metrics();
+  const auto found = metrics.find(spec.metrics(0).name());
+  return found == metrics.end() ? "" : ShowNumber(found->second);
 }
 
 int64_t EndedTrials(const v1::TrialCounts& counts) {
@@ -141,22 +187,28 @@ std::string ReasonLine(const std::string& why) {
   std::string last;
   std::istringstream lines(why);
   for (std::string line; std::getline(lines, line);) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    // Nor what only points at a place in the line above.
+    if (line.find_first_not_of(" \t\r^~") == std::string::npos) continue;
     (first.empty() ? first : last) = line;
   }
   // Our own workers put it into the first line already.
   const bool told = last.empty() || first.find(last.substr(0, 40)) != std::string::npos;
-  return Fit(first, 300) + (told ? "" : ": " + Fit(last, 160));
+  return Fit(first, 160) + (told ? "" : ": " + Fit(last, 160));
 }
 
-std::string ShowParams(const v1::StudySpec& spec, const v1::Trial& trial) {
+std::vector<std::string> ParamItems(const v1::StudySpec& spec, const v1::Trial& trial) {
   std::vector<std::string> parts;
   for (const auto& parameter : spec.parameters()) {
     const auto found = trial.params().find(parameter.name());
     if (found == trial.params().end() || parameter.has_constant()) continue;
-    parts.push_back(parameter.name() + "=" + ShowValue(found->second));
+    // What others named may hold escape sequences.
+    parts.push_back(Fit(parameter.name() + "=" + ShowValue(found->second), 10'000));
   }
-  return Fit(Joined(parts, " "), 10'000);  // What others named may hold escape sequences.
+  return parts;
+}
+
+std::string ShowParams(const v1::StudySpec& spec, const v1::Trial& trial) {
+  return Fit(Joined(ParamItems(spec, trial), " "), 10'000);
 }
 
 std::string ShowObjective(const v1::StudySpec& spec, const v1::Trial& trial) {
@@ -191,7 +243,7 @@ std::string StudiesTable(const std::vector<v1::Study>& studies, size_t width) {
 }
 
 std::string TrialsTable(const v1::StudySpec& spec, const std::vector<v1::Trial>& trials,
-                        size_t width) {
+                        WallTime now, size_t width) {
   const std::string metric = spec.metrics_size() > 0 ? spec.metrics(0).name() : "objective";
   std::vector<Column> columns = {
       {"trial", true}, {"state"}, {metric, true}, {"step", true}, {"time", true}};
@@ -210,14 +262,14 @@ std::string TrialsTable(const v1::StudySpec& spec, const std::vector<v1::Trial>&
   std::vector<Row> rows;
   for (const v1::Trial& trial : trials) {
     Row row = {std::to_string(trial.id()), StateName(trial.state()), ObjectiveNumber(spec, trial),
-               Steps(trial), Duration(trial)};
+               Steps(trial), Duration(trial, now)};
     for (const std::string& name : names) {
       if (!apart) break;
       const auto found = trial.params().find(name);
       row.push_back(found == trial.params().end() ? "" : ShowValue(found->second));
     }
     if (!apart) row.push_back(ShowParams(spec, trial));
-    row.push_back(trial.state() == v1::TRIAL_STATE_COMPLETED ? "" : OneLine(trial.end_why()));
+    row.push_back(trial.state() == v1::TRIAL_STATE_COMPLETED ? "" : ReasonLine(trial.end_why()));
     rows.push_back(std::move(row));
   }
   const bool has_why =
@@ -229,7 +281,8 @@ std::string TrialsTable(const v1::StudySpec& spec, const std::vector<v1::Trial>&
   return RenderTable(columns, rows, width);
 }
 
-std::string TrialInFull(const v1::StudySpec& spec, const v1::Trial& trial, size_t width) {
+std::string TrialInFull(const v1::StudySpec& spec, const v1::Trial& trial, WallTime now,
+                        size_t width) {
   std::string text;
   AddLine(text, "trial", std::to_string(trial.id()) + " of " + Fit(spec.name(), 256));
   AddLine(text, "state", StateName(trial.state()));
@@ -239,7 +292,7 @@ std::string TrialInFull(const v1::StudySpec& spec, const v1::Trial& trial, size_
   AddLine(text, "created", ShowTime(trial.created()));
   AddLine(text, "started", ShowTime(trial.started()));
   AddLine(text, "ended", ShowTime(trial.ended()));
-  AddLine(text, "took", Duration(trial));
+  AddLine(text, "ran", Duration(trial, now));
   for (const auto& [name, value] :
        std::map<std::string, std::string>(trial.tags().begin(), trial.tags().end())) {
     AddLine(text, "tag", Fit(name + "=" + value, 500));
@@ -264,20 +317,21 @@ std::string TrialInFull(const v1::StudySpec& spec, const v1::Trial& trial, size_
                                 {"worker"}},
                                rows, width);
   }
+  if (trial.measurements_size() > 0) {
+    text += "\n" + MoreLine(trial.measurements_size(), kLastRows, "measurements") +
+            MeasurementRows(trial, width);
+  }
   if (trial.checkpoints_size() > 0) {
     std::vector<Row> rows;
-    for (const v1::Checkpoint& checkpoint : trial.checkpoints()) {
+    for (int i = std::max(0, trial.checkpoints_size() - kLastRows); i < trial.checkpoints_size();
+         ++i) {
+      const v1::Checkpoint& checkpoint = trial.checkpoints(i);
       rows.push_back({std::to_string(checkpoint.step()), std::to_string(checkpoint.bytes()),
                       checkpoint.path()});
     }
-    text += "\n" + RenderTable({{"checkpoint", true}, {"bytes", true}, {"path"}}, rows, width);
-  }
-  if (trial.measurements_size() > 0) {
-    std::vector<Row> rows;
-    for (const v1::Measurement& measurement : trial.measurements()) {
-      rows.push_back({std::to_string(measurement.step()), Metrics(measurement)});
-    }
-    text += "\n" + RenderTable({{"step", true}, {"metrics"}}, rows, width);
+    const int64_t all = std::max<int64_t>(trial.checkpoint_count(), trial.checkpoints_size());
+    text += "\n" + MoreLine(all, static_cast<int>(rows.size()), "checkpoints") +
+            RenderTable({{"checkpoint", true}, {"bytes", true}, {"path"}}, rows, width);
   }
   if (!trial.end_why().empty()) {
     // The last lines of stderr: as they are, but for what could move the cursor.
@@ -300,7 +354,8 @@ std::string BestTrial(const v1::Study& study, const v1::Trial& trial) {
   std::string text = "best trial  " + std::to_string(trial.id());
   if (const std::string objective = ShowObjective(spec, trial); !objective.empty())
     text += "  " + objective;
-  if (const std::string took = Duration(trial); !took.empty()) text += "  in " + took;
+  if (const std::string ran = Duration(trial, TimeOf(trial.ended())); !ran.empty())
+    text += "  in " + ran;
   return text + "\n" + AllParams(spec, trial);
 }
 
@@ -349,8 +404,20 @@ std::string Json(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
+  // Not MessageToJsonString: its order of a map's keys changes from run to run.
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    CHECK(message.SerializeToCodedStream(&coded));
+  }
+  static auto* const resolver = google::protobuf::util::NewTypeResolverForDescriptorPool(
+      "type.googleapis.com", google::protobuf::DescriptorPool::generated_pool());
   std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  const auto status = google::protobuf::util::BinaryToJsonString(
+      resolver, "type.googleapis.com/" + message.GetDescriptor()->full_name(), bytes, &json,
+      options);
   CHECK(status.ok());  // Fails only for Any and field masks, which no message of ours has.
   return json;
 }

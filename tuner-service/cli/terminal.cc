@@ -43,14 +43,21 @@ size_t Terminal::TableWidth() const {
 
 void Terminal::Draw(const std::vector<std::string>& lines, const std::vector<std::string>& frame) {
   std::string text;
-  if (interactive_ && drawn_ > 0) text += "\x1b[" + std::to_string(drawn_) + "A\r\x1b[J";
-  for (const std::string& line : lines) text += line + "\n";
-  drawn_ = 0;
-  if (interactive_) {
-    for (const std::string& line : frame) text += line + "\n";
-    drawn_ = frame.size();
+  if (!interactive_) {
+    for (const std::string& line : lines) text += line + "\n";
+    Put(text);
+    return;
   }
-  Put(text);
+  // Line by line over what stands there: erasing it first would flicker.
+  constexpr const char* kEnd = "\x1b[K\n";
+  if (drawn_ > 0) text += "\x1b[" + std::to_string(drawn_) + "A\r";
+  const size_t width = Size().columns;
+  for (const std::string& line : lines) {
+    for (const std::string& part : Wrapped(line, width > 1 ? width - 1 : 1)) text += part + kEnd;
+  }
+  for (const std::string& line : frame) text += line + kEnd;
+  drawn_ = frame.size();
+  Put(text + "\x1b[J");
 }
 
 void Terminal::EraseFrame() {

@@ -24,8 +24,9 @@ class Terminal {
   ScreenSize Size() const;    // 80 x 24 where nobody knows.
   size_t TableWidth() const;  // 0 (as wide as it wants) unless interactive.
 
-  // `lines` scroll away above the frame; the frame replaces the one before. Without a terminal the
-  // frame is not drawn.
+  // `lines` scroll away above the frame, broken at words where they are wider than the terminal;
+  // the frame replaces the one before. Without a terminal the frame is not drawn. A frame must
+  // leave two rows: erased from the first row on, a screen goes into the scrollback.
   void Draw(const std::vector<std::string>& lines, const std::vector<std::string>& frame);
   void EraseFrame();
 

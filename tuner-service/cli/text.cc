@@ -140,6 +140,66 @@ std::string PaddedLeft(const std::string& text, size_t width) {
   return std::string(width - std::min(width, Width(fitted)), ' ') + fitted;
 }
 
+std::string FitItems(const std::vector<std::string>& items, size_t width) {
+  std::string line;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string longer = line.empty() ? items[i] : line + " " + items[i];
+    const size_t after = i + 1 < items.size() ? 2 : 0;  // For " …".
+    if (Width(longer) + after > width) {
+      line.resize(line.find_last_not_of(' ') + 1);
+      return Fit(line.empty() ? "…" : line + " …", width);
+    }
+    line = longer;
+  }
+  return Fit(line, width);
+}
+
+std::vector<std::string> Wrapped(const std::string& line, size_t width) {
+  constexpr size_t kIndent = 4;
+  std::vector<std::string> lines(1);
+  size_t used = 0;
+  size_t blank = std::string::npos;  // The last one in lines.back() where it can be broken,
+  size_t used_to_blank = 0;          // and the columns up to and with it.
+  for (size_t at = 0; at < line.size();) {
+    if (line[at] == '\x1b') {
+      const size_t end = std::min(line.find('m', at), line.size() - 1) + 1;
+      lines.back().append(line, at, end - at);
+      at = end;
+      continue;
+    }
+    const CodePoint point = Decode(line, at);
+    const size_t bytes = std::max<size_t>(1, point.bytes);
+    const std::string character = line.substr(at, bytes);
+    const size_t columns = Width(character);
+    if (used + columns > width && used > 0) {
+      std::string rest;
+      if (character == " ") {
+        at = std::min(line.find_first_not_of(' ', at), line.size());
+        used = 0;
+      } else if (blank != std::string::npos) {
+        rest = lines.back().substr(blank + 1);
+        lines.back().resize(blank);
+        used -= used_to_blank;
+      } else {
+        used = 0;
+      }
+      const size_t indent = width > 4 * kIndent ? kIndent : 0;
+      lines.push_back(std::string(indent, ' ') + rest);
+      used += indent;
+      blank = std::string::npos;
+      continue;
+    }
+    lines.back() += character;
+    used += columns;
+    at += bytes;
+    if (character == " " && used > kIndent) {
+      blank = lines.back().size() - 1;
+      used_to_blank = used;
+    }
+  }
+  return lines;
+}
+
 std::string Shown(const std::string& text) {
   return Fit(text, 60);
 }
@@ -219,8 +279,9 @@ StatusOr<Seconds> ParseDuration(const std::string& text) {
 std::string ShowDuration(Seconds duration) {
   const auto s = static_cast<int64_t>(std::max(0.0, duration.count()));
   char text[64];
-  if (duration.count() > 0 && duration.count() < 10) {
-    std::snprintf(text, sizeof text, "%.1fs", std::floor(duration.count() * 10) / 10);
+  if (duration.count() < 10) {
+    const double shown = std::max(0.0, duration.count());
+    std::snprintf(text, sizeof text, "%.1fs", std::floor(shown * 10) / 10);
   } else if (s < 60) {
     std::snprintf(text, sizeof text, "%ds", static_cast<int>(s));
   } else if (s < 3600) {

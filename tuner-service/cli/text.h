@@ -31,6 +31,13 @@ std::string Fit(const std::string& text, size_t width);
 std::string Padded(const std::string& text, size_t width);
 std::string PaddedLeft(const std::string& text, size_t width);
 
+// The items with a blank between them, whole ones only; what does not fit is said by an ellipsis.
+std::string FitItems(const std::vector<std::string>& items, size_t width);
+
+// Lines of at most `width` columns, broken at blanks where there are any; the ones after the first
+// are indented. Colours (escape sequences that end in `m`) take no column and are kept.
+std::vector<std::string> Wrapped(const std::string& line, size_t width);
+
 // For messages: one line, at most 60 columns.
 std::string Shown(const std::string& text);
 
@@ -48,7 +55,7 @@ std::string MendForName(const std::string& name, const std::vector<std::string>&
 // above 0.
 StatusOr<Seconds> ParseDuration(const std::string& text);
 
-std::string ShowDuration(Seconds duration);  // "0.9s", "42s", "3m 05s", "2h 07m", "3d 04h".
+std::string ShowDuration(Seconds duration);  // "0.0s", "9.1s", "42s", "3m 05s", "2h 07m", "3d 04h".
 std::string ShowNumber(double value);        // At most 6 digits: "0.9134", "1.2e-05", "NaN".
 
 // One word of a shell's command line, quoted where it must be.
