@@ -172,7 +172,7 @@ class Session {
     }
     for (const auto& change : watcher.Take()) {
       if (options_.json) Print(Json(change) + "\n");
-      const auto more = view_.Fold(change, Now());
+      const auto more = view_.Fold(change, Now(), terminal_.TableWidth());
       lines.insert(lines.end(), more.begin(), more.end());
       position_ = change.log_position();
     }
