@@ -2,6 +2,7 @@
 """Outputs, disks and files that fail under the real program (docs/contracts.md, 3).   usage: faults_test.py BUILD_DIR
 What needs a mount runs in a mount namespace of its own (unshare -rm); where there is none it is skipped, and said."""
 import os
+import resource
 import subprocess
 import sys
 
@@ -168,7 +169,37 @@ def a_locked_database_is_said_and_the_run_goes_on(place):
     check(place.states() == {"completed": 1}, text)
 
 
-ALWAYS = [an_output_that_cannot_be_written_is_said_and_a_run_goes_on, a_reader_that_has_enough_is_no_error, what_is_no_database_is_left_alone,
+def an_argument_that_is_no_utf8_is_refused_by_name(place):
+    for arguments in ([b"trials", b"caf\xe9"], [b"enqueue", b"sweep", b"x=\xff"], [b"trials", b"sweep", b"--db", b"caf\xe9.db"]):
+        done = subprocess.run([os.fsencode(str(JIZI)), *arguments], stdin=subprocess.DEVNULL, capture_output=True, cwd=place.folder,
+                              env=place.environment, timeout=DEADLINE_S, check=False)
+        text = done.stderr.decode()
+        check(done.returncode == 2 and f"argument {len(arguments)} " in text and "is no UTF-8" in text and done.stdout == b"", (arguments, done))
+
+
+def a_lost_store_ends_run_and_serve_with_its_own_code(place):
+    # A write past the limit is an error that is not "full": what SQLite calls an I/O error.
+    def ignoring():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    listen = f"unix:{place.folder}/s/socket"
+    server = place.start("serve", "--db", "team.db", "--listen", listen, before=ignoring)
+    until(lambda: "serving " in server.log.read_text(), "the server is up")
+    place.jizi("run", place.sweep(trials=1, name="team"), "--server", listen)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (4096, 4096))
+    place.jizi("enqueue", "team", "x=0.5", "--server", listen, code=None)
+    place.ended_with(server, 5)
+
+    run = place.start("run", place.sweep(trials=4, workers=1, wait="go"), before=ignoring)
+    until(lambda: place.states().get("running") == 1, "a trial runs")
+    resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (4096, 4096))
+    (place.folder / "go").touch()
+    place.ended_with(run, 5)
+    text = run.log.read_text()
+    check("the database is lost" in text, text)
+
+
+ALWAYS = [a_lost_store_ends_run_and_serve_with_its_own_code, an_argument_that_is_no_utf8_is_refused_by_name, an_output_that_cannot_be_written_is_said_and_a_run_goes_on, a_reader_that_has_enough_is_no_error, what_is_no_database_is_left_alone,
           a_locked_database_is_said_and_the_run_goes_on]
 MOUNTED = [a_file_that_may_not_be_written_is_refused_and_read, a_full_disk_is_said_once_and_the_run_goes_on,
            a_full_disk_does_not_fill_the_log_of_serve]

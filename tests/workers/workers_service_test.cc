@@ -69,6 +69,15 @@ TEST_F(WorkerTest, AMissingProgramFailsEachTrialWithItsReason) {
   EXPECT_THAT(Trial(2).end_why(), HasSubstr("'--lr=0.1'"));
 }
 
+TEST_F(WorkerTest, AReasonThatIsNoUtf8StillReachesTheService) {
+  CreateStudy(2);
+  WorkerOptions options = Options("");
+  options.launch.command = {"/no/such/caf\xE9"};
+  RunAll(options);
+  EXPECT_EQ(Count(v1::TRIAL_STATE_FAILED), 2);
+  EXPECT_THAT(Trial(2).end_why(), HasSubstr("/no/such/caf?"));
+}
+
 TEST_F(WorkerTest, TheTimeLimitEndsAnAttemptAndSaysSo) {
   CreateStudy(1);
   WorkerOptions options = Options("trap '' TERM; while :; do sleep 0.05; done");
