@@ -224,7 +224,25 @@ std::string MendForCommandLine(const CLI::App& app, int argc, char** argv) {
   return MendForName(first, names) + " (jizi --help)";
 }
 
+// The service takes no text but UTF-8, and gRPC's own refusal of any other would not name it.
+Status CheckArguments(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const size_t bad = FirstBadUtf8(argv[i]);
+    if (bad == std::string::npos) continue;
+    return Error(StatusCode::kInvalidArgument,
+                 "argument " + std::to_string(i) + " (" + Shown(argv[i]) +
+                     ") is no UTF-8 from its byte " + std::to_string(bad + 1) + " on",
+                 {"BAD_ARGUMENT", Shown(argv[i]),
+                  "use a terminal with a UTF-8 locale, and rename files whose names are not"});
+  }
+  return absl::OkStatus();
+}
+
 int Main(int argc, char** argv) {
+  if (const Status checked = CheckArguments(argc, argv); !checked.ok()) {
+    PrintError("jizi: " + ForPeople(checked));
+    return kExitUsage;
+  }
   CLI::App app(
       "Jizi tunes large-batch training jobs: a sweep file in, the best hyper-parameters out.",
       "jizi");

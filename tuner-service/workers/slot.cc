@@ -26,6 +26,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr Seconds kQuickFailure{1};
 constexpr Seconds kLongestBackOff{5};
 constexpr int kSequenceRepairs = 3;
+constexpr size_t kMostWhyBytes = 64 << 10;  // The service cuts it shorter.
 
 // 0, or why not.
 int WriteFile(const std::string& path, const std::string& text) {
@@ -360,7 +361,7 @@ StatusOr<Slot::Answer> Slot::CompleteHeld(HeldAttempt& attempt, const Verdict& v
     v1::ReleaseRequest request;
     *request.mutable_lease() = attempt.assignment.lease();
     request.set_sequence(attempt.next_sequence);
-    request.set_why(verdict.why);
+    request.set_why(Utf8Text(verdict.why, kMostWhyBytes));
     // Once: the worker is stopping, and what is not released expires.
     const auto released = client_.Call(&Stub::Release, request, kWorkerCallDeadline);
     if (!released.ok()) Note("could not release a trial: " + ForPeople(released.status()));
@@ -372,7 +373,7 @@ StatusOr<Slot::Answer> Slot::CompleteHeld(HeldAttempt& attempt, const Verdict& v
   if (verdict.finished) {
     request.mutable_finished();
   } else {
-    request.mutable_failed()->set_why(verdict.why);
+    request.mutable_failed()->set_why(Utf8Text(verdict.why, kMostWhyBytes));
   }
   if (ask_next) *request.mutable_next() = SuggestRequest();
   StatusOr<v1::CompleteResponse> answer = Call(&Stub::Complete, request);
