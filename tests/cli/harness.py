@@ -140,4 +140,4 @@ def run_all(tests):
         sys.exit(f"FAILED: {', '.join(failed)}")
 
 
-__all__ = ["DEADLINE_S", "Fault", "JIZI", "Place", "check", "json", "os", "run_all", "signal", "sqlite3", "subprocess", "until"]
+__all__ = ["DEADLINE_S", "Fault", "JIZI", "Place", "check", "json", "os", "run_all", "signal", "sqlite3", "subprocess", "time", "until"]

@@ -191,9 +191,13 @@ def bad_input(place):
     check("random" in place.jizi("run", str(later), code=4).stderr, "run refuses and names what there is")
     missing = place.folder / "missing.yaml"
     missing.write_text(open(sweep).read().replace("train.sh", "no_such_program"))
-    for command in ("check", "run"):
-        done = place.jizi(command, str(missing), code=2)
-        check(done.stderr.startswith(f"{missing}:1: ") and "no_such_program" in done.stderr, done.stderr)
+    for command, code, kind in (("check", 0, "warning: "), ("run", 2, "")):
+        done = place.jizi(command, str(missing), code=code)
+        check(done.stderr.startswith(f"{missing}:1: {kind}") and "no_such_program" in done.stderr, done.stderr)
+    none = place.folder / "none.yaml"
+    none.write_text("method: random\nparameters: {x: {min: 0.0, max: 1.0}}\nrun_cap: 3\n")
+    check("warning: there is neither `program` nor `command`" in place.jizi("check", str(none)).stderr, "check warns")
+    check("neither `program` nor `command`" in place.jizi("run", str(none), code=2).stderr, "run refuses")
     check("did you mean `trials`" in place.jizi("trails", code=2).stderr, "a misspelt command")
     place.jizi("run", code=2)
     place.jizi("best", "nothing", code=2)

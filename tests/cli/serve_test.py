@@ -39,6 +39,22 @@ def contract_24_other_hosts_want_tls_or_insecure(place):
     check("--tls-cert" in refused.stderr and "--insecure" in refused.stderr, refused.stderr)
 
 
+def the_line_for_workers_is_one_that_works(place):
+    host = os.uname().nodename
+    subprocess.run(
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -keyout k.pem -out c.pem".split()
+        + ["-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host},DNS:localhost"],
+        cwd=place.folder, check=True, capture_output=True,
+    )
+    server, address = served(place, "--tls-cert", "c.pem", "--tls-key", "k.pem", listen="0.0.0.0:0")
+    port = address.rsplit(":", 1)[1]
+    line = until(lambda: [l for l in server.log.read_text().splitlines() if l.startswith("workers: ")], "the line")[0]
+    check(line.endswith(f"team.db.token JIZI_CA_FILE=c.pem jizi worker --server {host}:{port} SWEEP.yaml"), line)
+    place.jizi("studies", "--server", f"localhost:{port}", "--token-file", "team.db.token", "--ca-file", "c.pem")
+    server.send_signal(signal.SIGTERM)
+    place.ended_with(server, 0)
+
+
 def a_port_in_use_is_said(place):
     server, address = served(place)
     other = place.jizi("serve", "--db", "other.db", "--listen", address, code=4)
@@ -140,5 +156,5 @@ def a_name_that_begins_like_loopback_is_another_host(place):
 
 
 run_all([every_command_through_a_server, a_worker_joins_a_study_as_it_is, a_relative_token_file_reaches_programs,
-         the_log_has_a_line_for_each_call, a_name_that_begins_like_loopback_is_another_host, two_workers_share_a_study, contract_24_tcp_wants_the_token, contract_24_other_hosts_want_tls_or_insecure, a_port_in_use_is_said,
+         the_log_has_a_line_for_each_call, a_name_that_begins_like_loopback_is_another_host, two_workers_share_a_study, contract_24_tcp_wants_the_token, contract_24_other_hosts_want_tls_or_insecure, the_line_for_workers_is_one_that_works, a_port_in_use_is_said,
          contract_18_training_goes_on_while_the_server_is_away, run_on_a_server_over_a_unix_socket])

@@ -1,5 +1,7 @@
 // What a wrong sweep file gets: file, line, what is wrong and the mend; all faults at once.
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/cli/sweep_testing.h"
@@ -28,9 +30,6 @@ TEST(SweepFaults, FaultsNameLineAndMend) {
       {"program: t.py\nmethod: random\n",
        "sweep.yaml:1: `parameters` is missing; name what to vary: parameters: {lr: {min: 0.001, "
        "max: 0.1}}"},
-      {"method: random\nparameters: {x: {value: 1}}\n",
-       "sweep.yaml:1: there is nothing to run: `program` is missing; add for example `program: "
-       "train.py`, or `command:`"},
       {"program: t.py\nmethod: random\nrun_cap: many\nparameters: {x: {value: 1}}\n",
        "sweep.yaml:3: run_cap is the text \"many\", a whole number is needed; write a whole number "
        "from 1 on"},
@@ -69,9 +68,6 @@ TEST(SweepFaults, FaultsNameLineAndMend) {
       {"method: random\nparameters: {x: {value: 1}}\nprogram: t.py\ncommand: [python3, "
        "\"${args}\"]\nprogam: x\n",
        "sweep.yaml:5: `progam` is not a key; did you mean `program`?"},
-      {"method: random\nparameters: {x: {value: 1}}\ncommand: [\"${program}\"]\n",
-       "sweep.yaml:3: command: ${program} is used, but the key `program` is missing; add for "
-       "example `program: train.py`"},
       {"method: random\nparameters: {x: {value: 1}}\ncommand: python train.py\n",
        "sweep.yaml:3: command is the text \"python train.py\"; give a list with one word an item, "
        "such as [\"${program}\", "
@@ -91,6 +87,9 @@ TEST(SweepFaults, FaultsNameLineAndMend) {
       {"a: [1, 2\n",
        "sweep.yaml:2: this is not YAML: end of sequence flow not found; mend the line, or the one "
        "before it"},
+      {"method: random\nparameters:\n\tlr: {value: 1}\n",
+       "sweep.yaml:3: this line is indented with a tab; YAML takes spaces alone: put them in its "
+       "place"},
       {"method: random\n---\nmethod: grid\n",
        "sweep.yaml:3: a second document begins here; put each sweep into a file of its own"},
       {"a: \xff\n", "sweep.yaml:1: this is not UTF-8; save the file as UTF-8"},
@@ -197,6 +196,25 @@ TEST(SweepFaults, ConditionsAndDefaultsAreChecked) {
   EXPECT_THAT(FaultOf(head + "  defaults: {a: 1, b: 7}\n"),
               HasSubstr("sweep.yaml:7: jizi: defaults"));
   EXPECT_EQ(Parsed(head + "  defaults: [{a: 1, b: 0}, {a: 2.0, b: 1}]\n").first_trials.size(), 2u);
+}
+
+TEST(SweepFaults, AProgramThatIsNotThereIsToldWithTheOthers) {
+  char folder[] = "/tmp/jizi-sweep-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/s.yaml";
+  std::ofstream(path) << "method: random\nprogram: gone.py\nmetric: {name: a, goal: up}\n"
+                         "parameters: {x: {min: 2, max: 1}}\n";
+  const std::string faults =
+      ForPeople(ReadSweepFile(path, [](const Launch& launch) {
+                  return Error(StatusCode::kInvalidArgument,
+                               "the program '" + launch.program + "' is not in " + launch.folder,
+                               {"PROGRAM_NOT_FOUND", launch.program, "write another"});
+                }).status());
+  std::filesystem::remove_all(folder);
+  EXPECT_THAT(faults, HasSubstr("s.yaml:2: the program 'gone.py' is not in " + std::string(folder) +
+                                "; write another"));
+  EXPECT_THAT(faults, HasSubstr("s.yaml:3: "));
+  EXPECT_THAT(faults, HasSubstr("s.yaml:4: "));
 }
 
 TEST(SweepFaults, TooDeepAndTooLargeAreRefused) {

@@ -24,11 +24,10 @@
 namespace jizi::tuner {
 namespace {
 
-
 enum class Joining { kRun, kWorker };
 
 StatusOr<Sweep> ReadForRun(const RunOptions& options) {
-  Sweep sweep = TRY(ReadSweepFile(options.sweep_file));
+  Sweep sweep = TRY(ReadSweepFile(options.sweep_file, CheckCommand));
   if (options.workers) sweep.workers = *options.workers;
   if (options.seed) sweep.study.seed = *options.seed;
   if (options.max_trials) sweep.study.budget.run_cap = *options.max_trials;
@@ -60,8 +59,11 @@ std::string TargetWords(const Target& target) {
   };
   add("--db", target.database);
   add("--server", target.server);
-  add("--token-file", target.token_file);
-  add("--ca-file", target.ca_file);
+  if (target.server.empty()) return words;
+  // Also those of this command's environment, which the next one may not have.
+  const ClientOptions client = ServerClient(target);
+  add("--token-file", client.token_file);
+  add("--ca-file", client.ca_file);
   return words;
 }
 

@@ -16,6 +16,7 @@
 #include "tuner-service/cli/signals.h"
 #include "tuner-service/cli/take_over.h"
 #include "tuner-service/cli/terminal.h"
+#include "tuner-service/cli/text.h"
 #include "tuner-service/store/store.h"
 
 namespace jizi::tuner {
@@ -80,14 +81,26 @@ StatusOr<std::string> TokenOf(const std::string& path) {
   return token;
 }
 
+// What to type where the workers are, with copies of the files that it names.
+std::string WorkersLine(const ServeOptions& options, const std::string& token_file,
+                        std::string address) {
+  for (const std::string any : {"0.0.0.0:", "[::]:"}) {  // Nobody can call these.
+    char host[256] = "HOST";
+    gethostname(host, sizeof host - 1);
+    if (address.starts_with(any)) address = host + (":" + address.substr(any.size()));
+  }
+  const std::string ca = options.certificate_file.empty()
+                             ? ""
+                             : "JIZI_CA_FILE=" + ForShell(options.certificate_file) + " ";
+  return "workers: JIZI_TOKEN_FILE=" + ForShell(token_file) + " " + ca + "jizi worker --server " +
+         address + " SWEEP.yaml\n";
+}
+
 StatusOr<ExitCode> Serve(const ServeOptions& options) {
   Signals signals;
   signal(SIGPIPE, SIG_IGN);
   TRY(CheckListen(options));
   const Target target = TRY(Resolved({options.database, "", "", ""}, ""));
-  TRY(JudgeDatabase(target.database, Opening::kToWrite));  // Before anything is made beside it.
-  const auto lock = TRY(OwnerLock::Take(target.database, kOwnerLockWait));
-  RemoveSocketFolder(lock->former().address);
   // Its own socket is for --db of this user; workers come by --listen.
   LocalService::Options service_options;
   service_options.log = options.log_file.empty() ? CallLog::kFailures : CallLog::kAll;
@@ -99,17 +112,9 @@ StatusOr<ExitCode> Serve(const ServeOptions& options) {
     if (!signal) signal = signals.Wait(std::chrono::milliseconds(0));
     return signal.has_value();
   };
-  // A `jizi run` may have been killed here: its programs end before their trials are handed out.
-  const Status waited = WaitForSupervisor(target.database, stop);
+  auto taken = OwnFile(target.database, service_options, stop);
   if (signal) return *signal == SIGINT ? kExitInterrupted : kExitTerminated;
-  TRY(waited);
-  const auto service = TRY(LocalService::Start(target.database, service_options));
-  const auto recovered = RecoverStudies(target.database, service->address(), stop);
-  if (signal) return *signal == SIGINT ? kExitInterrupted : kExitTerminated;
-  if (TRY(recovered) > 0) {
-    PrintError("a run here did not end properly: " + std::to_string(*recovered) +
-               " trials are queued again");
-  }
+  const OwnedService owned = TRY(std::move(taken));
   ServerOptions server_options;
   server_options.log = service_options.log;
   server_options.log_file = service_options.log_file;
@@ -118,12 +123,11 @@ StatusOr<ExitCode> Serve(const ServeOptions& options) {
   server_options.key_file = options.key_file;
   const std::string token_file = target.database + ".token";
   if (!IsUnix(options.listen)) server_options.token = TRY(TokenOf(token_file));
-  const auto server = TRY(Server::Start(service->engine(), server_options));
-  TRY(lock->Announce(service->address()));
+  const auto server = TRY(Server::Start(owned.service->engine(), server_options));
+  TRY(owned.lock->Announce(owned.service->address()));
   Print("serving " + target.database + " on " + server->address() + "\n");
   if (!server_options.token.empty()) {
-    Print("workers: JIZI_TOKEN_FILE=" + token_file + " jizi worker --server " + server->address() +
-          " SWEEP.yaml\n");
+    Print(WorkersLine(options, token_file, server->address()));
   }
   while (!signal) signal = signals.Wait(std::chrono::milliseconds(1000));
   Print("ending: answering what waits\n");

@@ -71,7 +71,50 @@ enum class StudyAction { kPause, kResume, kStop };
 ExitCode CommandSetState(const QueryOptions& options, StudyAction action);
 ExitCode CommandDelete(const QueryOptions& options);
 
+// A study without a run: for scripts, and for workers that come later.
+struct CreateOptions {
+  std::string sweep_file;
+  std::optional<uint64_t> seed;
+  bool resume = false;
+};
+// No database and no server: <sweep stem>.db in this folder, made if it is not there.
+ExitCode CommandCreate(const QueryOptions& options, const CreateOptions& wanted);
+
+// A worker that is a script (docs/contracts.md, 9). Without a target JIZI_ENDPOINT is used.
+struct SuggestOptions {
+  int count = 1;
+  std::chrono::duration<double> lease{3600};
+  std::chrono::duration<double> wait{3600};  // For a trial, while others may still come back.
+  std::string worker;                        // Empty: a name of its own each time.
+};
+ExitCode CommandSuggest(const QueryOptions& options, const SuggestOptions& wanted);
+struct ScriptTrial {
+  int64_t id = 0;
+  std::string lease;                 // Hex, as `suggest` prints it.
+  std::vector<std::string> metrics;  // "val_accuracy=0.91"
+  std::optional<int64_t> step;       // Else one after the last.
+};
+// kExitEnd: the trial is to stop.
+ExitCode CommandReport(const QueryOptions& options, const ScriptTrial& trial);
+struct CompleteOptions {
+  std::optional<std::string> failed;  // Why; at most one of the two.
+  std::optional<std::string> infeasible;
+};
+ExitCode CommandComplete(const QueryOptions& options, const ScriptTrial& trial,
+                         const CompleteOptions& wanted);
+ExitCode CommandRelease(const QueryOptions& options, const ScriptTrial& trial);
+
+// JSON lines on stdin and stdout (ask_tell.h).
+struct AskTellOptions {
+  std::string sweep_file;
+  std::string database;  // Empty: in memory, gone with the process.
+  std::optional<uint64_t> seed;
+};
+ExitCode CommandAskTell(const AskTellOptions& options);
+
 // What CheckCommand says, as a fault of the sweep file: "sweep.yaml:1: what; mend".
-std::string CommandFault(const std::string& file, const Sweep& sweep, const Status& status);
+// `kind`: "warning: ", or none.
+std::string CommandFault(const std::string& file, const Sweep& sweep, const Status& status,
+                         const std::string& kind = "");
 
 }  // namespace jizi::tuner

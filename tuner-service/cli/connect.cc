@@ -13,6 +13,10 @@ constexpr std::chrono::milliseconds kBriefly{200};    // Commands hold the lock 
 constexpr std::chrono::milliseconds kQueued{30'000};  // For the lock, while commands before us end.
 constexpr char kUnix[] = "unix:";
 
+bool Writes(Purpose purpose) {
+  return purpose == Purpose::kChange || purpose == Purpose::kCreate;
+}
+
 bool Silent(const Status& status) {
   return status.code() == StatusCode::kUnavailable ||
          status.code() == StatusCode::kDeadlineExceeded;
@@ -70,7 +74,7 @@ StatusOr<ServiceConnection> AsOwner(const std::string& database, Purpose purpose
   options.on_error = [](const Status& status) { PrintError("jizi: " + ForPeople(status)); };
   auto local = LocalService::Start(database, options);
   if (!local.ok()) {
-    if (purpose != Purpose::kChange && local.status().code() == StatusCode::kFailedPrecondition) {
+    if (!Writes(purpose) && local.status().code() == StatusCode::kFailedPrecondition) {
       return ReadOnly(database, "");
     }
     return local.status();
@@ -140,13 +144,14 @@ StatusOr<ServiceConnection> Connect(const Target& target, Purpose purpose) {
     return connection;
   }
   std::error_code error;
-  if (!std::filesystem::exists(target.database, error)) {
-    return Error(StatusCode::kNotFound, "there is no database " + target.database,
-                 {"NO_DATABASE", target.database, "`jizi run` and `jizi serve` make one"});
+  if (purpose != Purpose::kCreate && !std::filesystem::exists(target.database, error)) {
+    return Error(
+        StatusCode::kNotFound, "there is no database " + target.database,
+        {"NO_DATABASE", target.database, "`jizi run`, `jizi create` and `jizi serve` make one"});
   }
   const std::string& database = target.database;
   // Before anything is made beside it.
-  TRY(JudgeDatabase(database, purpose == Purpose::kChange ? Opening::kToWrite : Opening::kToRead));
+  TRY(JudgeDatabase(database, Writes(purpose) ? Opening::kToWrite : Opening::kToRead));
   const auto begin = std::chrono::steady_clock::now();
   auto silent_since = begin;
   Owner owner;
@@ -155,7 +160,7 @@ StatusOr<ServiceConnection> Connect(const Target& target, Purpose purpose) {
     if (lock.ok()) return AsOwner(database, purpose, *std::move(lock));
     if (DetailOf(lock.status()).code != "FILE_OWNED") {
       // A folder that cannot be written is no reason not to read.
-      if (purpose != Purpose::kChange) return ReadOnly(database, "");
+      if (!Writes(purpose)) return ReadOnly(database, "");
       return lock.status();
     }
     const int before = owner.pid;
@@ -171,7 +176,7 @@ StatusOr<ServiceConnection> Connect(const Target& target, Purpose purpose) {
     if (std::chrono::steady_clock::now() - silent_since >= kOwnerSilent) break;
   }
   const Status silent = OwnerSilent(database, owner);
-  if (purpose == Purpose::kChange) return silent;
+  if (Writes(purpose)) return silent;
   return ReadOnly(database, std::string(silent.message()) + "; this is what the file says");
 }
 

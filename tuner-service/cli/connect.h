@@ -1,7 +1,8 @@
 #pragma once
 // connect.h - from --db or --server to a client: the file itself, the owner of the file, or a
-// server (docs/contracts.md, 16). Fails: InvalidArgument NO_TARGET; NotFound NO_DATABASE;
-// Unavailable OWNER_SILENT with the owner's pid; what the service says. Threads: from one thread.
+// server (docs/contracts.md, 16). Fails: InvalidArgument NO_TARGET; NotFound
+// NO_DATABASE; Unavailable OWNER_SILENT with the owner's pid; what the service says. Threads: from
+// one thread.
 
 #include <memory>
 #include <string>
@@ -24,7 +25,8 @@ struct Target {
 
 // Reads may fall back to a connection that only reads; following an unowned file is one from the
 // start, so that `run` can have the file meanwhile.
-enum class Purpose { kRead, kFollow, kChange };
+// kCreate is a change whose file need not be there.
+enum class Purpose { kRead, kFollow, kChange, kCreate };
 
 // Members in the order of their making: the client goes before the service, the service before the
 // lock.

@@ -13,6 +13,8 @@ enum ExitCode : int {
   kExitRefused = 4,        // It exists already, or not; or its state forbids it.
   kExitDatabase = 5,       // The database is damaged, full, locked, or cannot be written.
   kExitOutput = 6,         // The output could not be written: it is not whole.
+  kExitEnd = 7,            // `report`: the trial is to end; `suggest`: there are no more trials.
+  kExitNothingYet = 8,     // `suggest`: no trial now, though one may come.
   kExitInterrupted = 130,  // Ctrl-C.
   kExitTerminated = 143,   // SIGTERM or SIGHUP.
 };

@@ -24,10 +24,19 @@ StatusOr<std::unique_ptr<LocalService>> LocalService::Start(const std::string& d
   store_options.read_only = options.access == Access::kReadOnly;
   std::unique_ptr<Store> store = TRY(OpenSqliteStore(store_options));
   if (options.on_store) store = MakeNotedStore(std::move(store), database, options.on_store);
+  return StartOn(std::move(store), std::move(options));
+}
+
+StatusOr<std::unique_ptr<LocalService>> LocalService::StartInMemory(Options options) {
+  return StartOn(MakeMemoryStore(), std::move(options));
+}
+
+StatusOr<std::unique_ptr<LocalService>> LocalService::StartOn(std::unique_ptr<Store> store,
+                                                              Options options) {
   auto service = std::unique_ptr<LocalService>(new LocalService());
   EngineOptions engine_options;
   engine_options.on_fatal = Fatal;
-  engine_options.read_only = store_options.read_only;
+  engine_options.read_only = options.access == Access::kReadOnly;
   engine_options.on_error = std::move(options.on_error);
   service->engine_ = TRY(Engine::Start(std::move(store), engine_options));
   service->folder_ = TRY(SocketFolder::Make());

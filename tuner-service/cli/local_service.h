@@ -35,6 +35,8 @@ class LocalService {
   // The lock stays with the caller.
   static StatusOr<std::unique_ptr<LocalService>> Start(const std::string& database,
                                                        Options options);
+  // Nothing is kept: for as long as this process lives.
+  static StatusOr<std::unique_ptr<LocalService>> StartInMemory(Options options);
   ~LocalService();  // Shutdown, and the socket's folder is removed.
   LocalService(const LocalService&) = delete;
   LocalService& operator=(const LocalService&) = delete;
@@ -44,6 +46,8 @@ class LocalService {
 
  private:
   LocalService() = default;
+  static StatusOr<std::unique_ptr<LocalService>> StartOn(std::unique_ptr<Store> store,
+                                                         Options options);
   std::unique_ptr<SocketFolder> folder_;
   std::string address_;
   std::unique_ptr<Engine> engine_;

@@ -6,11 +6,11 @@
 #include "tuner-service/cli/connect.h"
 #include "tuner-service/cli/requests.h"
 #include "tuner-service/cli/show.h"
+#include "tuner-service/cli/study_maker.h"
 #include "tuner-service/cli/terminal.h"
 #include "tuner-service/cli/text.h"
 #include "tuner-service/cli/view.h"
 #include "tuner-service/cli/watcher.h"
-#include "tuner-service/rpc/convert.h"
 #include "tuner-service/workers/worker.h"
 
 namespace jizi::tuner {
@@ -24,63 +24,6 @@ constexpr std::chrono::milliseconds kLastChanges{
 
 WallTime Now() {
   return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
-}
-
-// One that takes part changes nothing of a study: not its budget, nor that somebody paused it.
-StatusOr<v1::Study> Join(Client& client, const Sweep& sweep) {
-  v1::Study study = TRY(GetStudy(client, sweep.study.name));
-  const StudySpec there = TRY(FromWire(study.spec()));
-  StudySpec ours = TRY(FromWire(ToWire(sweep.study)));  // As the wire brings it, for comparison.
-  std::vector<std::string> differences;
-  const auto compare = [&](bool same, const char* what) {
-    if (!same) differences.emplace_back(what);
-  };
-  compare(ours.space == there.space, "parameters");
-  compare(ours.metrics == there.metrics, "metric");
-  compare(ours.method == there.method, "method");
-  compare(ours.settings_json == there.settings_json, "the scheduler's settings");
-  compare(ours.seed == there.seed, "seed");
-  compare(ours.objective == there.objective, "objective");
-  if (differences.empty()) return study;
-  return Error(
-      StatusCode::kFailedPrecondition,
-      "study '" + Shown(sweep.study.name) + "' exists and differs: " + Joined(differences, ", "),
-      {"STUDY_DIFFERS", sweep.study.name, "give every worker the same sweep file"});
-}
-
-StatusOr<v1::Study> Create(Client& client, const Sweep& sweep, const SessionOptions& options) {
-  v1::CreateStudyRequest request;
-  *request.mutable_spec() = ToWire(sweep.study);
-  request.set_request_id(RandomHex(16));
-  request.set_resume(options.resume && !options.join);
-  auto response = client.Call(&v1::TuneService::Stub::CreateStudy, request, kCommandDeadline);
-  if (response.ok()) return std::move(*response->mutable_study());
-  if (options.join && DetailOf(response.status()).code == "STUDY_EXISTS")
-    return Join(client, sweep);
-  return response.status();
-}
-
-StatusOr<v1::Study> CreateStudy(Client& client, const Sweep& sweep, const SessionOptions& options,
-                                NoteBox& notes) {
-  v1::Study study = TRY(Create(client, sweep, options));
-  // The request ids are fixed, so that a run that was killed in between enqueues them once.
-  for (size_t i = 0; i < sweep.first_trials.size(); ++i) {
-    if (study.state() != v1::STUDY_STATE_ACTIVE) break;
-    v1::EnqueueTrialRequest enqueue;
-    enqueue.set_study(sweep.study.name);
-    enqueue.set_request_id("jizi-defaults-" + std::to_string(i));
-    for (const auto& [name, value] : sweep.first_trials[i])
-      (*enqueue.mutable_params())[name] = ToWire(value);
-    const auto queued =
-        client.Call(&v1::TuneService::Stub::EnqueueTrial, enqueue, kCommandDeadline);
-    if (DetailOf(queued.status()).code == "REQUEST_ID_REUSED") {
-      notes.Add("jizi: defaults were tried when the study was made; the new ones are not: " +
-                std::string("`jizi enqueue` adds a trial"));
-      break;
-    }
-    TRY(queued);
-  }
-  return study;
 }
 
 class Session {
@@ -242,7 +185,10 @@ StatusOr<ExitCode> RunSession(const Sweep& sweep, const SessionOptions& options,
   // Before there is a study: a refused start leaves none behind.
   TRY(CheckSlots(sweep.launch, options.slots));
   const std::unique_ptr<Client> client = TRY(Client::Connect(options.service));
-  TRY(CreateStudy(*client, sweep, options, notes));
+  const Making making = options.join     ? Making::kJoin
+                        : options.resume ? Making::kResume
+                                         : Making::kNew;
+  TRY(MakeStudy(*client, sweep, making, [&](const std::string& note) { notes.Add(note); }));
   return Session(sweep, options, *client, notes, signals).Run(supervisor);
 }
 

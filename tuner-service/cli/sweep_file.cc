@@ -105,8 +105,12 @@ void ReadMetric(const YamlNode& node, SweepReader& reader) {
 }
 
 void ReadMetrics(const YamlNode& root, SweepReader& reader) {
-  if (const YamlNode* metric = root.Find("metric")) ReadMetric(*metric, reader);
-  if (const YamlNode* metrics = root.Find("metrics")) {
+  const auto written = [&root](const char* key) {
+    const YamlNode* node = root.Find(key);
+    return node != nullptr && node->kind != YamlKind::kNull ? node : nullptr;
+  };
+  if (const YamlNode* metric = written("metric")) ReadMetric(*metric, reader);
+  if (const YamlNode* metrics = written("metrics")) {
     if (metrics->kind != YamlKind::kList) {
       reader.faults.Add(metrics->line, "metrics is " + KindName(*metrics),
                         "give a list, such as [{name: loss}, {name: accuracy, goal: maximize}]");
@@ -170,12 +174,6 @@ void CheckProgramIsThere(const YamlNode& node, const YamlNode* program, SweepRea
             : "add `- ${program}` there and the key `program:`, or the program itself");
     return;
   }
-  for (const YamlNode& item : items) {
-    if (item.text.find("${program}") != std::string::npos && program == nullptr) {
-      reader.faults.Add(item.line, "command: ${program} is used, but the key `program` is missing",
-                        "add for example `program: train.py`");
-    }
-  }
 }
 
 void ReadCommand(const YamlNode& root, SweepReader& reader) {
@@ -186,10 +184,7 @@ void ReadCommand(const YamlNode& root, SweepReader& reader) {
   reader.sweep.program_line = program != nullptr ? program->line : root.line;
   reader.sweep.command_line = command != nullptr ? command->line : reader.sweep.program_line;
   if (command == nullptr) {
-    if (program == nullptr) {
-      reader.faults.Add(root.line, "there is nothing to run: `program` is missing",
-                        "add for example `program: train.py`, or `command:`");
-    }
+    if (program == nullptr) return;  // CheckCommand says it, where something is to be run.
     const bool python = launch.program.ends_with(".py");
     // W&B wraps everything into python; a program that is no .py file is started as it is.
     if (python) {
@@ -286,9 +281,20 @@ void CheckWhole(const YamlNode& root, SweepReader& reader) {
   reader.faults.Add(line, "", scheduler.status());
 }
 
-}  // namespace
+// A program that is not there is told with the other faults; what else is wrong with `command`
+// stands among them already.
+void CheckProgramExists(SweepReader& reader, Status (*judge)(const Launch&)) {
+  const Launch& launch = reader.sweep.launch;
+  const Status status = judge(launch);
+  const ErrorDetail detail = DetailOf(status);
+  if (detail.code != "PROGRAM_NOT_FOUND" && detail.code != "PROGRAM_NOT_EXECUTABLE") return;
+  const bool program = detail.subject == launch.program;
+  reader.faults.Add(program ? reader.sweep.program_line : reader.sweep.command_line, "", status);
+}
 
-StatusOr<Sweep> ParseSweep(const std::string& text, const std::string& name) {
+// `folder`: of the sweep file, if it is not the name's.
+StatusOr<Sweep> Parse(const std::string& text, const std::string& name, const std::string& folder,
+                      Status (*judge)(const Launch&)) {
   const YamlNode root = TRY(ReadYaml(text, name));
   SweepReader reader{Faults(name), {}, {}, {}};
   if (root.kind != YamlKind::kMap) {
@@ -313,13 +319,20 @@ StatusOr<Sweep> ParseSweep(const std::string& text, const std::string& name) {
   }
   CheckGrid(reader);
   if (reader.faults.empty()) CheckWhole(root, reader);
-  if (!reader.faults.empty()) return reader.faults.ToStatus();
-  const auto folder = std::filesystem::path(name).parent_path();
-  reader.sweep.launch.folder = folder.empty() ? "." : folder.string();
-  return std::move(reader.sweep);
+  const auto parent = std::filesystem::path(name).parent_path().string();
+  reader.sweep.launch.folder = !folder.empty() ? folder : !parent.empty() ? parent : ".";
+  if (reader.faults.empty()) return std::move(reader.sweep);
+  if (judge != nullptr) CheckProgramExists(reader, judge);
+  return reader.faults.ToStatus();
 }
 
-StatusOr<Sweep> ReadSweepFile(const std::string& path) {
+}  // namespace
+
+StatusOr<Sweep> ParseSweep(const std::string& text, const std::string& name) {
+  return Parse(text, name, "", nullptr);
+}
+
+StatusOr<Sweep> ReadSweepFile(const std::string& path, Status (*judge)(const Launch&)) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error);
   std::ifstream file(path, std::ios::binary);
@@ -334,9 +347,7 @@ StatusOr<Sweep> ReadSweepFile(const std::string& path) {
   std::string text(kMaxYamlBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
-  Sweep sweep = TRY(ParseSweep(text, path));
-  sweep.launch.folder = absolute.parent_path().string();
-  return sweep;
+  return Parse(text, path, absolute.parent_path().string(), judge);
 }
 
 }  // namespace jizi::tuner

@@ -30,7 +30,9 @@ struct Sweep {
   int program_line = 1;
 };
 
-StatusOr<Sweep> ReadSweepFile(const std::string& path);
+// `judge` (CheckCommand) looks whether its program is there, where the file has other faults: what
+// it finds is told with them. Where there are none the caller asks by itself.
+StatusOr<Sweep> ReadSweepFile(const std::string& path, Status (*judge)(const Launch&) = nullptr);
 // `name` stands in messages; its stem is the study's name unless the file says another, its folder
 // is launch.folder.
 StatusOr<Sweep> ParseSweep(const std::string& text, const std::string& name);

@@ -11,6 +11,9 @@
 #include "proto/client.h"
 #include "tuner-service/cli/requests.h"
 #include "tuner-service/cli/run_files.h"
+#include "tuner-service/cli/socket_folder.h"
+#include "tuner-service/cli/terminal.h"
+#include "tuner-service/store/store.h"
 #include "tuner-service/workers/process_record.h"
 #include "tuner-service/workers/recovery.h"
 #include "tuner-service/workers/supervisor.h"
@@ -67,6 +70,23 @@ StatusOr<int> RecoverStudies(const std::string& database, const std::string& add
     requeued += recovered.requeued_trials;
   }
   return requeued;
+}
+
+StatusOr<OwnedService> OwnFile(const std::string& database, const LocalService::Options& options,
+                               const std::function<bool()>& stop) {
+  TRY(JudgeDatabase(database, Opening::kToWrite));  // Before anything is made beside it.
+  OwnedService owned;
+  owned.lock = TRY(OwnerLock::Take(database, kOwnerLockWait));
+  RemoveSocketFolder(owned.lock->former().address);
+  // A `jizi run` may have been killed here: its programs end before their trials are handed out.
+  TRY(WaitForSupervisor(database, stop));
+  owned.service = TRY(LocalService::Start(database, options));
+  owned.recovered = TRY(RecoverStudies(database, owned.service->address(), stop));
+  if (owned.recovered > 0) {
+    PrintError("a run here did not end properly: " + std::to_string(owned.recovered) +
+               " trials are queued again");
+  }
+  return owned;
 }
 
 }  // namespace jizi::tuner

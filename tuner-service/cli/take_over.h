@@ -6,9 +6,12 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/status.h"
+#include "tuner-service/cli/local_service.h"
+#include "tuner-service/cli/owner.h"
 
 namespace jizi::tuner {
 
@@ -21,5 +24,15 @@ Status WaitForSupervisor(const std::string& database, const std::function<bool()
 // Returns how many. `address` is the service's; no worker of this owner has started yet.
 StatusOr<int> RecoverStudies(const std::string& database, const std::string& address,
                              const std::function<bool()>& stop);
+
+// A file of our own and its service, after what a killed owner left was ended and queued again
+// (`recovered` trials). Not announced yet. Members in the order of their making.
+struct OwnedService {
+  std::unique_ptr<OwnerLock> lock;
+  std::unique_ptr<LocalService> service;
+  int recovered = 0;
+};
+StatusOr<OwnedService> OwnFile(const std::string& database, const LocalService::Options& options,
+                               const std::function<bool()>& stop);
 
 }  // namespace jizi::tuner

@@ -27,6 +27,23 @@ std::string TagName(const std::string& tag) {
   return tag == "!" || tag == "?" ? "" : tag;
 }
 
+// The first line with a tab among the blanks before its text; 0 if there is none.
+int LineWithTab(const std::string& text) {
+  int line = 1;
+  bool blank = true;
+  for (const char c : text) {
+    if (c == '\n') {
+      ++line;
+      blank = true;
+    } else if (blank && c == '\t') {
+      return line;
+    } else if (c != ' ') {
+      blank = false;
+    }
+  }
+  return 0;
+}
+
 class Converter {
  public:
   explicit Converter(const std::string& name) : name_(name) {}
@@ -298,6 +315,10 @@ StatusOr<YamlNode> ReadYaml(const std::string& text, const std::string& name) {
     if (documents.empty()) return YamlNode();
     return Converter(name).Convert(documents.front(), 1, 0);
   } catch (const YAML::Exception& error) {
+    if (const int tab = LineWithTab(text); tab > 0) {
+      return YamlError(name, tab, "this line is indented with a tab",
+                       "YAML takes spaces alone: put them in its place");
+    }
     return YamlError(name, std::max(1, error.mark.line + 1), "this is not YAML: " + error.msg,
                      "mend the line, or the one before it");
   }
