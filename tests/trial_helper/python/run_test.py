@@ -18,6 +18,9 @@ def contract_19_two_processes_take_all_trials(place):
     said = [line.split() for log in place.folder.rglob("stdout.log") for line in log.read_text().splitlines()]
     trials = [words for words in said if words[0] == "trial"]
     check(len({words[1] for words in trials}) == 8, f"{trials}")
+    for log in place.folder.rglob("stdout.log"):
+        own = [line.split()[1] for line in log.read_text().splitlines() if line.startswith("trial ")]
+        check(own == [str(int(log.parent.name))], f"{log} holds the output of {own}")
     processes = {words[2] for words in trials}
     check(len(processes) <= 2, f"not warm: {processes}")
     check(rows(place, "select count(*) from measurements where counts") == [(16,)], "each report counts once")
@@ -59,6 +62,16 @@ def every_way_of_ending_a_trial(place):
         check(text in why, f"{text!r} is not in {why!r}")
 
 
+def parameters_that_nobody_read_are_said_once(place):
+    place.jizi("run", sweep(place, "ends", "finish", "finish", trials=2))
+    before = {log: log.read_text() for log in place.folder.rglob("stderr.log")}
+    said = "".join(before.values())
+    check(said.count("(x) were never read by this program") == 1, said)
+    place.jizi("run", sweep(place, "train", 1, trials=2), "--db", str(place.folder / "read.db"))
+    after = [log.read_text() for log in place.folder.rglob("stderr.log") if log not in before]
+    check(after and "never read" not in "".join(after), f"{after}")
+
+
 def an_exit_code_fails_the_trial(place):
     place.jizi("run", sweep(place, "ends", "exit", trials=1), code=None)
     check(place.states() == {"failed": 1}, f"{place.states()}")
@@ -94,6 +107,7 @@ run_all([
     contract_7_a_killed_program_goes_on_from_its_checkpoint,
     an_exception_fails_its_trial_with_the_reason,
     every_way_of_ending_a_trial,
+    parameters_that_nobody_read_are_said_once,
     an_exit_code_fails_the_trial,
     a_break_out_of_the_loop_finishes_the_trial,
     a_program_that_goes_on_after_an_exception_fails_that_trial,

@@ -42,6 +42,7 @@ class Link:
         self.client: Optional[Client] = None  # None without a service, and on ranks other than 0.
         self.outbox = Outbox("")
         self.process = os.getpid()  # A forked child has no threads of ours.
+        self.read_params = self.said_unread = False
         self.unanswered = False  # A trial could not be completed: take no other.
 
     @property

@@ -144,6 +144,7 @@ class Trial:
     @property
     def params(self) -> Dict[str, Any]:
         """A copy of the parameters as they are now; nested names are joined with dots."""
+        self._link.read_params = True
         return dict(self._params)
 
     @property
@@ -266,12 +267,27 @@ class Trial:
         session = self._session
         if session is None or self._link.forked:
             return
+        self._say_unread()
         wait_s = self._link.options.flush_wait_s
         if self._left_by_signal and not self._stop:
             session.flush(time.monotonic() + min(wait_s, FLUSH_AT_TERMINATE_S))
         elif not session.complete(self._outcome, time.monotonic() + wait_s):
             self._say_unanswered(wait_s)
         session.close()
+
+    def _say_unread(self) -> None:
+        """A program that never asked for its parameters trained with its own."""
+        link = self._link
+        # A command with the parameters in it may have read its flags.
+        if link.read_params or link.said_unread or link.env.one_trial or not self._params:
+            return
+        if self._outcome.HasField("finished"):
+            link.said_unread = True
+            names = ", ".join(sorted(self._params))
+            say_line(
+                f"the parameters of the sweep ({names}) were never read by this program: it finds "
+                "them in trial.params"
+            )
 
     def _leave(self) -> None:
         """Its end is told by the process's exit code; what waits is worth a moment."""
