@@ -58,6 +58,7 @@ def until_stopped():
 
 def steps_until(go):
     """Reports a step every 10 ms until the file is there, then ends."""
+    pathlib.Path(go + ".pid").write_text(str(os.getpid()))
     for trial in jizi.trials(report_wait_s=0.2):
         step = 0
         while not os.path.exists(go):

@@ -100,7 +100,35 @@ def a_stop_is_obeyed(place):
     place.nothing_left()
 
 
+def contract_22_the_worker_sends_what_a_killed_program_left(place):
+    (place.folder / "socket").mkdir(mode=0o700)
+    address, go = f"unix:{place.folder}/socket/s", place.folder / "go"
+    serve = ["serve", "--db", str(place.database), "--listen", address]
+    server = place.start(*serve)
+    until(lambda: "serving " in server.log.read_text(), "the server is up")
+    worker = place.start("worker", "--server", address, sweep(place, "steps_until", go, trials=1))
+    progress = place.folder / "go.step"
+    step = lambda: int(progress.read_text() or 0) if progress.exists() else 0
+    until(lambda: step() > 5, "the program reports")
+    server.kill()
+    server.wait()
+    away_at = step()
+    until(lambda: step() > away_at + 150, "the training goes on for more than the second that a call may hang")
+    killed_at = step()
+    os.kill(int((place.folder / "go.pid").read_text()), signal.SIGKILL)
+    server = place.start(*serve)
+    worker.wait(timeout=DEADLINE_S)
+    check(place.states() == {"failed": 1}, f"{place.states()}\n{worker.log.read_text()}")
+    steps = [row[0] for row in rows(place, "select step from measurements where metric = 'value' and counts order by step")]
+    check(steps == list(range(1, len(steps) + 1)), f"a gap or a double: {steps}")
+    check(len(steps) > away_at + 50, f"{len(steps)} steps are there; the service went away at {away_at}, the kill came at {killed_at}")
+    server.terminate()
+    place.ended_with(server, 0)
+    place.nothing_left()
+
+
 run_all([
+    contract_22_the_worker_sends_what_a_killed_program_left,
     by_hand_a_program_runs_once_and_says_so_once,
     contract_19_two_processes_take_all_trials,
     contract_19_a_command_with_flags_takes_one_trial_a_process,
