@@ -1,5 +1,5 @@
 // main.cc - the command line of `jizi`: what it takes, its help, and which command gets it. CLI11
-// is called here alone.
+// is called here and in command_line*.cc, completion.cc alone.
 
 #include <fcntl.h>
 
@@ -7,7 +7,8 @@
 #include <charconv>
 #include <memory>
 
-#include "tuner-service/cli/commands.h"
+#include "tuner-service/cli/command_line.h"
+#include "tuner-service/cli/completion.h"
 #include "tuner-service/cli/terminal.h"
 #include "tuner-service/cli/text.h"
 
@@ -30,69 +31,6 @@ else the only *.db there (`run` names the database after the sweep file).
 Exit codes: 0 done; 1 ended without a result; 2 wrong command line, sweep file or value; 3 no service, or the file's owner is silent;
 4 refused (exists, does not exist, or its state forbids it); 5 the database is damaged, locked, full or lost;
 6 the output could not be written; 7 `report`: stop, `suggest`: no more trials; 8 `suggest`: none now; 130 Ctrl-C; 143 SIGTERM.)";
-
-// The command line's own state: options fill it, the chosen command reads it.
-struct Line {
-  RunOptions run;
-  ServeOptions serve{"jizi.db", "127.0.0.1:8470", "", "", false, ""};
-  CheckOptions check;
-  QueryOptions query;
-  TrialsOptions trials;
-  int64_t trial = 0;
-  std::vector<int64_t> retry;
-  std::vector<std::string> assignments;
-  std::string format = "csv";
-  std::string timeout;
-  CreateOptions create;
-  AskTellOptions ask_tell;
-  SuggestOptions suggest;
-  ScriptTrial script;
-  CompleteOptions complete;
-  std::string lease;
-  std::string wait;
-};
-
-// In place of CLI11's, whose messages print bounds of doubles with 309 digits.
-CLI::Validator WholeNumber(int64_t min, int64_t max = INT64_MAX) {
-  const std::string fault =
-      "must be a whole number " +
-      (max == INT64_MAX ? "of at least " + std::to_string(min)
-                        : "from " + std::to_string(min) + " to " + std::to_string(max));
-  return CLI::Validator(
-      [=](const std::string& text) {
-        int64_t value = 0;
-        const char* const end = text.data() + text.size();
-        const auto read = std::from_chars(text.data(), end, value);
-        const bool good = read.ec == std::errc() && read.ptr == end && value >= min && value <= max;
-        return good ? std::string() : fault;
-      },
-      "");
-}
-
-void AddServer(CLI::App& command, Target& target) {
-  command.add_option("--server", target.server, "Work with a server: HOST:PORT or unix:/path");
-  command.add_option("--token-file", target.token_file, "Its token (else JIZI_TOKEN_FILE)");
-  command.add_option("--ca-file", target.ca_file,
-                     "PEM that its TLS certificate is checked with (else JIZI_CA_FILE)");
-}
-
-enum class About { kStudy, kAll };
-
-CLI::App* AddQuery(CLI::App& app, Line& line, const std::string& name, const std::string& about,
-                   const std::string& examples, About what = About::kStudy) {
-  const bool study = what == About::kStudy;
-  CLI::App* command = app.add_subcommand(name, about);
-  command->footer("Examples:\n" + examples);
-  if (study) command->add_option("STUDY", line.query.study, "The study's name")->required();
-  auto* database =
-      command->add_option("--db", line.query.target.database,
-                          "Work with this database, or with the `run` or `serve` that owns it");
-  AddServer(*command, line.query.target);
-  command->get_option("--server")->excludes(database);
-  command->add_flag("--json", line.query.json,
-                    "One JSON object a line, with the proto's field names");
-  return command;
-}
 
 void AddRunOptions(CLI::App& command, Line& line) {
   command.add_option("SWEEP", line.run.sweep_file, "The sweep file (YAML)")->required();
@@ -196,112 +134,19 @@ void AddChanges(CLI::App& app, Line& line) {
            "  jizi delete sweep --db team.db");
 }
 
-void AddLease(CLI::App& command, Line& line) {
-  command.add_option("TRIAL", line.script.id, "The trial's number")
+// Made from this tree of commands, so that they say what --help says.
+void AddGenerated(CLI::App& app, Line& line) {
+  CLI::App* completion =
+      app.add_subcommand("completion", "Print what makes a shell complete these commands");
+  completion->add_option("SHELL", line.shell, "bash or zsh")
       ->required()
-      ->check(WholeNumber(1));
-  command
-      .add_option("--lease-token", line.script.lease, "As `suggest` printed it (else JIZI_LEASE)")
-      ->envname("JIZI_LEASE");
-}
-
-void AddMeasured(CLI::App& command, Line& line) {
-  command.add_option("METRIC=NUMBER", line.script.metrics,
-                     "Such as val_accuracy=0.91; also nan, inf");
-  command
-      .add_option("--step", line.script.step,
-                  "Finished steps, epochs or examples (else one more than last time)")
-      ->check(WholeNumber(0));
-}
-
-// A worker that is a shell script.
-void AddScripts(CLI::App& app, Line& line) {
-  CLI::App* create =
-      AddQuery(app, line, "create", "Create a study and run nothing yet",
-               "  jizi create sweep.yaml            in sweep.db, for `suggest`\n"
-               "  jizi create sweep.yaml --server 10.0.0.5:8470 --token-file t.token",
-               About::kAll);
-  create->add_option("SWEEP", line.create.sweep_file, "The sweep file (YAML)")->required();
-  create
-      ->add_option("--seed", line.create.seed, "Of the scheduler (else `jizi: {seed: S}`, else 0)")
-      ->check(WholeNumber(0));
-  create->add_flag("--resume", line.create.resume,
-                   "Create it or take what is there, with new budgets");
-  CLI::App* suggest = AddQuery(
-      app, line, "suggest", "Take trials, for a script that runs them itself",
-      "  while line=$(jizi suggest sweep); do\n    eval \"$line\"            # JIZI_TRIAL, "
-      "JIZI_LEASE, "
-      "..., and the parameters as flags in \"$@\"\n    ./train.sh \"$@\" &&\n      jizi complete "
-      "sweep "
-      "$JIZI_TRIAL val_accuracy=\"$(cat accuracy)\" ||\n      jizi complete sweep $JIZI_TRIAL "
-      "--failed "
-      "\"exit code $?\"\n  done\n  jizi suggest sweep -n 4 --json      {\"trial\", \"lease\", "
-      "\"params\", ...} a "
-      "line\nExit codes: 0 trials; 7 there will be no more; 8 none within --wait. Without --db and "
-      "--server JIZI_ENDPOINT is used, if set.\nA trial whose lease runs out goes to another "
-      "worker; on a "
-      "file that no `run` or `serve` owns nobody looks, so `jizi release` it.");
-  suggest->get_option("--json")->description(
-      "One JSON object a trial, with plain values, in place of a line for eval");
-  suggest->add_option("-n,--count", line.suggest.count, "So many at most")
-      ->check(WholeNumber(1, 1000))
-      ->capture_default_str();
-  suggest->add_option("--lease", line.lease,
-                      "How long a trial may be silent: 90s, 15m, 2h (1h unless said)");
-  suggest->add_option(
-      "--wait", line.wait,
-      "How long to wait while others' trials may still come back (1h; 0: not at all)");
-  suggest->add_option("--worker", line.suggest.worker,
-                      "A name that stays (else one of its own each time); one call at a time");
-  CLI::App* report = AddQuery(
-      app, line, "report", "Report metrics of a trial that `suggest` gave; says whether to stop",
-      "  jizi report sweep $JIZI_TRIAL --step 3 val_accuracy=0.91 || break\nExit codes: 0 go on; 7 "
-      "stop (or pause): end, then `jizi complete`; 4 the lease is lost: end. A report renews the "
-      "lease.");
-  report->get_option("--json")->description("The directive as JSON, as `ask-tell` gives it");
-  AddLease(*report, line);
-  AddMeasured(*report, line);
-  report->get_option("METRIC=NUMBER")->required();
-  CLI::App* complete = AddQuery(app, line, "complete", "End a trial that `suggest` gave",
-                                "  jizi complete sweep $JIZI_TRIAL val_accuracy=0.93\n  jizi "
-                                "complete sweep $JIZI_TRIAL --failed "
-                                "\"out of memory\"");
-  AddLease(*complete, line);
-  AddMeasured(*complete, line);
-  auto* failed = complete->add_option("--failed", line.complete.failed, "It failed, and why");
-  complete
-      ->add_option("--infeasible", line.complete.infeasible,
-                   "Its parameters cannot work, and why: it is not tried again")
-      ->excludes(failed);
-  CLI::App* release = AddQuery(app, line, "release", "Give a trial back, for another worker",
-                               "  jizi release sweep $JIZI_TRIAL");
-  AddLease(*release, line);
-}
-
-void AddAskTell(CLI::App& app, Line& line) {
-  CLI::App* command = app.add_subcommand(
-      "ask-tell", "Serve a study to a program in any language: JSON lines on stdin and stdout");
-  command->add_option("SWEEP", line.ask_tell.sweep_file, "The sweep file (YAML); needs no program")
-      ->required();
-  command->add_option(
-      "--db", line.ask_tell.database,
-      "Keep it in this database, and continue the study there (else in memory alone)");
-  command
-      ->add_option("--seed", line.ask_tell.seed,
-                   "Of the scheduler (else `jizi: {seed: S}`, else 0)")
-      ->check(WholeNumber(0));
-  command->footer(
-      R"(One request a line, one answer a line:
-  {"ask": 2}                        {"trials":[{"id":1,"params":{"lr":0.01}},{"id":2,...}]}
-                                    {"trials":[],"wait":why}: tell some first
-                                    {"finished":why}: there will be no more
-  {"report": {"id": 1, "step": 3, "metrics": {"loss": 0.5}}}
-                                    {"directive":"continue"}, or "stop" or "pause" with "why"
-  {"tell": {"id": 1, "metrics": {"loss": 0.4}}}
-  {"tell": {"id": 2, "failed": "out of memory"}}, or "infeasible"
-                                    {"ok":true}
-Any error is {"error":{"code","message","mend"}}, and the session goes on. At the end of stdin it ends;
-what was asked for and not told is queued again. docs/ask-tell.md says it all.)");
+      ->check(CLI::IsMember({"bash", "zsh"}));
+  completion->footer(
+      "Examples:\n  source <(jizi completion bash)                  in ~/.bashrc\n  jizi "
+      "completion "
+      "zsh > ~/.zfunc/_jizi            with fpath+=~/.zfunc before compinit");
+  app.add_subcommand("man", "Print the manual page")
+      ->footer("Examples:\n  jizi man | man -l -\n  jizi man > /usr/local/share/man/man1/jizi.1");
 }
 
 ExitCode Dispatch(const std::string& name, Line& line) {
@@ -392,6 +237,7 @@ int Main(int argc, char** argv) {
   AddChanges(app, line);
   AddScripts(app, line);
   AddAskTell(app, line);
+  AddGenerated(app, line);
   try {
     app.parse(argc, argv);
     if (const auto timeout = DurationOf("--timeout", line.timeout)) line.run.timeout = *timeout;
@@ -408,7 +254,10 @@ int Main(int argc, char** argv) {
     PrintError("jizi: " + std::string(error.what()) + "; " + MendForCommandLine(app, argc, argv));
     return kExitUsage;
   }
-  return Dispatch(app.get_subcommands().front()->get_name(), line);
+  const std::string name = app.get_subcommands().front()->get_name();
+  if (name == "completion") return Done(Write(CompletionScript(app, line.shell)));
+  if (name == "man") return Done(Write(ManPage(app, JIZI_VERSION)));
+  return Dispatch(name, line);
 }
 
 }  // namespace
