@@ -156,8 +156,8 @@ class Bayes : public Scheduler {
     std::vector<size_t> order(model.rows().size());
     std::iota(order.begin(), order.end(), size_t{0});
     const auto mean = [&](size_t i) { return acquisition.row_means()[static_cast<Index>(i)]; };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return mean(a) > mean(b); });
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return mean(a) != mean(b) ? mean(a) > mean(b) : a < b; });
     std::vector<Point> best;
     for (size_t i = 0; i < std::min(order.size(), kBestTrials); ++i) {
       best.push_back(encoding_.ToPoint(study.Find(model.rows()[order[i]].trial)->params));

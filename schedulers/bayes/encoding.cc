@@ -34,8 +34,9 @@ std::optional<std::vector<double>> Numbers(const CategoricalDomain& domain) {
 std::vector<double> Ranked(const std::vector<double>& numbers) {
   std::vector<size_t> order(numbers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return numbers[a] < numbers[b]; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return numbers[a] != numbers[b] ? numbers[a] < numbers[b] : a < b;
+  });
   std::vector<double> positions(numbers.size());
   for (size_t rank = 0; rank < order.size(); ++rank) {
     positions[order[rank]] =

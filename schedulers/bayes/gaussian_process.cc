@@ -16,8 +16,6 @@ using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
 using Eigen::VectorXd;
 
-constexpr double kRootFive = 2.23606797749978969641;
-
 struct Bounds {
   double low;
   double high;

@@ -60,8 +60,9 @@ std::vector<size_t> Chosen(const VectorXd& labels, size_t best, size_t most, boo
   std::vector<size_t> order(n);
   std::iota(order.begin(), order.end(), size_t{0});
   if (n <= most) return order;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return labels[static_cast<Index>(a)] > labels[static_cast<Index>(b)];
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const double first = labels[static_cast<Index>(a)], second = labels[static_cast<Index>(b)];
+    return first != second ? first > second : a < b;
   });
   std::vector<size_t> chosen(order.begin(), order.begin() + static_cast<ptrdiff_t>(best));
   std::vector<size_t> others(order.begin() + static_cast<ptrdiff_t>(best), order.end());
@@ -159,8 +160,9 @@ void Model::Update(const Study& study, const std::vector<LearntRow>& learnt,
   const auto upto_bad = static_cast<size_t>(first_bad - learnt.begin()) + 1;
   for (;;) {
     // The first infeasible row begins a model of its own.
-    if (upto_bad > seen_.size())
+    if (upto_bad > seen_.size() && upto_bad <= learnt.size()) {
       next_fit_ = std::min(next_fit_, std::max(upto_bad, settings.first_fit));
+    }
     if (next_fit_ > learnt.size()) break;
     const size_t count = next_fit_;
     Refit(study, learnt, count, encoding, settings);

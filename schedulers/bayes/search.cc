@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "schedulers/bayes/minimise.h"
 #include "schedulers/brute_force/sobol.h"
@@ -24,8 +25,11 @@ struct Candidate {
   double value = 0;
 };
 
+// Ties are broken by where the points are, so that the order is the same everywhere.
 bool Better(const Candidate& a, const Candidate& b) {
-  return a.value > b.value;
+  if (a.value != b.value) return a.value > b.value;
+  return std::lexicographical_compare(a.point.begin(), a.point.end(), b.point.begin(),
+                                      b.point.end());
 }
 
 double Reflect(double unit) {
@@ -113,7 +117,10 @@ class Searcher {
       }
       const Promise promise = acquisition_.Values(features);
       for (size_t i = 0; i < count; ++i) {
-        candidates.push_back({std::move(points[from + i]), promise.value[static_cast<Index>(i)]});
+        const double value = promise.value[static_cast<Index>(i)];
+        candidates.push_back(
+            {std::move(points[from + i]),
+             std::isfinite(value) ? value : std::numeric_limits<double>::lowest()});
       }
     }
     return candidates;
@@ -212,9 +219,9 @@ std::optional<Found> Search(const Encoding& encoding, const Acquisition& acquisi
                             Rng rng, const std::function<bool(const Params&)>& is_new) {
   const Searcher searcher(encoding, acquisition, options);
   std::vector<Candidate> met = searcher.Raw(best_trials, rng);
-  std::stable_sort(met.begin(), met.end(), Better);
+  std::sort(met.begin(), met.end(), Better);
   for (Candidate& start : Starts(met, options.starts)) searcher.Improve(std::move(start), met);
-  std::stable_sort(met.begin(), met.end(), Better);
+  std::sort(met.begin(), met.end(), Better);
   for (const Candidate& candidate : met) {
     Params params = encoding.ToParams(candidate.point);
     if (!is_new(params)) continue;

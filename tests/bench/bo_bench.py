@@ -167,8 +167,8 @@ def tables(folder):
 
 def run(a):
     problems = list(tables(a.tables)) if a.tables else []
-    if a.tables and not problems:
-        print(f"SKIPPED: no *.csv.gz tables in {a.tables}; give TABLES=DIR")
+    if not problems and not (a.bbob and not a.tables):
+        print(f"SKIPPED: no tables (*.csv.gz) in {a.tables or 'TABLES, which is not given'}; give TABLES=DIR")
     if a.bbob:
         problems += [Bbob(f, a.dim) for f in (1, 3, 8, 15, 20, 24)]
     Path(a.out).parent.mkdir(parents=True, exist_ok=True)
@@ -199,7 +199,7 @@ def ranks(values):
 
 
 def report(a):
-    records = [json.loads(line) for f in a.files for line in open(f)]
+    records = [json.loads(line) for f in a.files if Path(f).exists() for line in open(f)]
     groups = defaultdict(list)
     for r in records:
         if "error" not in r:
