@@ -3,7 +3,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BUILD := build/release
 
-.PHONY: help demo build deps test bench lint lint-all fuzz soak clean
+.PHONY: help demo build deps test bench bench-bo lint lint-all fuzz soak clean
 
 help:
 	@echo 'make demo       install what is needed, build, and tune a small CNN on Fashion-MNIST (12 trials, under 8 minutes)'
@@ -32,6 +32,19 @@ test:
 
 bench: build
 	$(BUILD)/service_load
+
+# Bayesian optimisation beside recorded peers. TABLES: folder of recorded tables (tests/bench/README.md); BBOB=1: also BBOB, which
+# needs `pip install coco-experiment`; PEERS: files of records to print beside ours.
+SEEDS ?= 0-19
+bench-bo: deps
+	@cmake --preset release >/dev/null && cmake --build $(BUILD) -j $(JOBS) --target bo_ask_tell
+	@rm -rf $(BUILD)/bo
+	@for method in bayes tpe random; do for budget in $(if $(BBOB),bbob) $(if $(TABLES)$(if $(BBOB),,x),tables); do \
+	  $(PYTHON) tests/bench/bo_bench.py run $(BUILD)/bo_ask_tell --method $$method --name $$method --seeds $(SEEDS) --out $(BUILD)/bo/$$method.jsonl \
+	    $$([ $$budget = bbob ] && echo --bbob --budget 100 || echo --tables "$(TABLES)" --budget 50); done; done
+	@$(PYTHON) tests/bench/bo_bench.py report $(BUILD)/bo/*.jsonl $(PEERS) --problems
+	@$(PYTHON) tests/bench/bo_bench.py speed $(BUILD)/bo_ask_tell
+PYTHON ?= python3
 
 lint:
 	@scripts/lint.sh changed
