@@ -253,6 +253,56 @@ TEST(Attempts, AnEndAfterStopOrPauseIsThatWhateverItsCode) {
   }
 }
 
+TEST(Contract8, AMetricThatWasNeverReportedFailsTheTrialWithTheNamesThatWere) {
+  StudySpec spec = SimpleSpec();
+  spec.metrics[0].name = "val_acc";
+  Machine m(spec);
+  const LeaseRef lease = m.Take("w");
+  ReportCommand report = m.ReportOf(lease, 1, 0.5);
+  report.measurements = {{1, {}, {{"val_accuracy", 0.9}, {"loss", 0.5}}, std::nullopt},
+                         {2, {}, {{"loss", 0.4}, {"jizi/steps_per_s", 9}}, std::nullopt}};
+  ASSERT_TRUE(m.Call(report).ok());
+  ASSERT_TRUE(m.Call(m.CompleteOf(lease)).ok());
+  EXPECT_EQ(m.StateOf(1), TrialState::kFailed);
+  EXPECT_EQ(m.At(1).end_why,
+            "the program ended well but never reported the metric 'val_acc'; reported: loss, "
+            "val_accuracy");
+  ASSERT_TRUE(m.Call(m.CompleteOf(m.Take("w"))).ok());
+  EXPECT_EQ(m.At(2).end_why,
+            "the program ended well but never reported the metric 'val_acc'; it reported nothing");
+}
+
+// From a checkpoint at the training's end it would train nothing and report nothing.
+TEST(Contract8, ATrialWithoutItsMetricIsTriedAgainAnew) {
+  for (const bool by_hand : {false, true}) {
+    StudySpec spec = SimpleSpec();
+    spec.retries.max_retries = by_hand ? 0 : 1;
+    Machine m(spec);
+    const LeaseRef first = m.Take("w");
+    ASSERT_TRUE(
+        m.Run(RegisterCheckpointCommand{first, m.NextCall(first), {4, "c4", "", 5, 0}}).ok());
+    ASSERT_TRUE(m.Call(m.CompleteOf(first)).ok());
+    if (by_hand) {
+      EXPECT_EQ(m.StateOf(1), TrialState::kFailed);
+      ASSERT_TRUE(m.Call(RetryCommand{{1}, "r"}).ok());
+    }
+    const SuggestReply reply = m.Suggest("w");
+    const Assigned& second = std::get<std::vector<Assigned>>(reply).front();
+    EXPECT_EQ(second.attempt, 2);
+    EXPECT_FALSE(second.start);
+    EXPECT_TRUE(m.At(1).checkpoints.empty());
+    // And a crash of this one goes on from its checkpoint, as ever.
+    const LeaseRef again{1, 2, second.token};
+    ASSERT_TRUE(
+        m.Run(RegisterCheckpointCommand{again, m.NextCall(again), {2, "c2", "", 5, 0}}).ok());
+    m.Advance(61);
+    const SuggestReply third = m.Suggest("w");
+    ASSERT_TRUE(std::get<std::vector<Assigned>>(third).front().start);
+    ASSERT_TRUE(
+        m.Call(m.CompleteOf({1, 3, std::get<std::vector<Assigned>>(third).front().token})).ok());
+  }
+}
+
 TEST(Attempts, APausedTrialIsResumedByTheSchedulerAsANewAttempt) {
   StudySpec spec = SimpleSpec();
   spec.budget.run_cap = 1;

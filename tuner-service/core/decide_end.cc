@@ -1,6 +1,7 @@
 // How attempts end: Complete, Release, and a lease that ran out.
 
 #include <cmath>
+#include <set>
 
 #include "tuner-service/core/draft.h"
 
@@ -12,6 +13,27 @@ struct Verdict {
   TrialState state = TrialState::kCompleted;
   std::string why;
 };
+// What it reported instead: most often a metric of another name.
+std::string NamesReported(const Trial& trial) {
+  constexpr size_t kLastMeasurements = 1000;
+  constexpr size_t kMostNames = 10;
+  const size_t count = trial.measurements.size();
+  std::set<std::string> names;
+  for (size_t i = count; i > 0 && count - i < kLastMeasurements; --i) {
+    for (const Metric& metric : trial.measurements[i - 1].metrics) {
+      if (!metric.name.starts_with("jizi/")) names.insert(metric.name);  // The helper's own.
+    }
+  }
+  if (names.empty()) return "; it reported nothing";
+  std::string text;
+  size_t listed = 0;
+  for (const std::string& name : names) {
+    if (listed++ == kMostNames) break;
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return "; reported: " + text + (names.size() > kMostNames ? ", ..." : "");
+}
+
 Verdict Judge(const StudySpec& spec, const Trial& trial) {
   const MetricSpec* metric = spec.Metric();
   if (metric == nullptr) return {};
@@ -21,7 +43,7 @@ Verdict Judge(const StudySpec& spec, const Trial& trial) {
   }
   if (last == nullptr) {
     return {TrialState::kFailed,
-            "the program ended well but never reported the metric '" + metric->name + "'"};
+            kNeverReported + (" '" + metric->name + "'") + NamesReported(trial)};
   }
   const std::optional<double> objective = ObjectiveOf(spec, trial);
   if (!std::isfinite(*last) || !objective || !std::isfinite(*objective)) {

@@ -215,8 +215,10 @@ Suggested Serve(Draft& draft, const SuggestCommand& command) {
     const Trial& trial = draft.At(picked[i]);
     const int attempt = static_cast<int>(trial.attempts.size()) + 1;
     recorded.assigned.emplace_back(trial.id, attempt);
+    const bool anew =
+        !trial.attempts.empty() && trial.attempts.back().why.starts_with(kNeverReported);
     draft.Emit(TrialAssigned{trial.id, attempt, command.worker, command.tokens[i], command.lease,
-                             StartOf(trial)});
+                             anew ? trial.warm_start : StartOf(trial)});
     draft.StartLease(picked[i], command.lease);
   }
   return Answer(draft, command, std::move(recorded));
