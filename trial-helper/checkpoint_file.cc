@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "proto/client.h"
+#include "trial-helper/trial_files.h"
 
 namespace jizi::helper {
 namespace {
@@ -181,8 +182,8 @@ StatusOr<v1::Checkpoint> WriteAndRename(const std::string& folder, const std::st
 
 StatusOr<v1::Checkpoint> WriteCheckpoint(const std::string& folder, int64_t step, int attempt,
                                          const std::function<void(const std::string&)>& writer) {
-  std::error_code ignored;  // A failure shows when the folder is opened.
-  fs::create_directories(folder, ignored);
+  std::error_code ignored;
+  MakePrivateFolder(folder);  // A failure shows when the folder is opened.
   if (mkdir((folder + "/checkpoints").c_str(), 0700) != 0 && errno != EEXIST) {
     return FileError("cannot make", folder + "/checkpoints");
   }

@@ -122,6 +122,7 @@ Environment ReadEnvironment() {
   }
   env.worker = Read("JIZI_WORKER");
   env.outbox = Read("JIZI_OUTBOX");
+  env.output_mark = Read("JIZI_OUTPUT_MARK");
   const std::string one = Read("JIZI_ONE_TRIAL");
   env.one_trial = !one.empty() && one != "0";
   if (!Read("JIZI_TRIAL").empty()) {

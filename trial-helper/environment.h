@@ -26,6 +26,7 @@ struct Environment {
   std::string warm_start;
   int64_t warm_start_step = 0;
   std::string outbox;
+  std::string output_mark;  // Of output.h; empty: none.
   bool one_trial = false;
   int rank = 0;
   int world_size = 1;

@@ -8,8 +8,10 @@
 #include "trial-helper/checkpoint_file.h"
 #include "trial-helper/exit_code.h"
 #include "trial-helper/live_trial.h"
+#include "trial-helper/output.h"
 #include "trial-helper/params.h"
 #include "trial-helper/terminate.h"
+#include "trial-helper/trial_files.h"
 
 namespace jizi {
 
@@ -79,6 +81,8 @@ Trial::Trial(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Trial::~Trial() {
   LiveTrial& live = *state_->live;
   live.link->trial_lives = false;
+  // A forked child's buffers are copies, which would come twice.
+  if (!live.link->forked()) helper::FlushOutput();
   if (live.session == nullptr) return;
   if (live.link->forked()) {
     // The thread and the locks are the parent's: leave them untouched.
@@ -91,6 +95,7 @@ Trial::~Trial() {
       live.link->left_running = std::move(live.session);
       return;
     }
+    live.SayUnread();
     live.Complete();
     live.session.reset();
   } catch (const std::exception& error) {
@@ -101,6 +106,7 @@ Trial::~Trial() {
 template <typename T>
 T Trial::Get(const std::string& name, T by_hand) const {
   const helper::Params& params = state_->live->assigned.params;
+  state_->live->link->read_params.insert(name);
   const auto found = params.find(name);
   return found == params.end() ? std::move(by_hand) : helper::ValueAs<T>(name, found->second);
 }
@@ -116,9 +122,13 @@ std::string Trial::Get(const std::string& name, const char* by_hand) const {
 }
 
 bool Trial::Has(const std::string& name) const {
+  state_->live->link->read_params.insert(name);
   return state_->live->assigned.params.contains(name);
 }
 std::string Trial::ParamsJson() const {
+  for (const auto& [name, value] : state_->live->assigned.params) {
+    state_->live->link->read_params.insert(name);
+  }
   return helper::ToJson(state_->live->assigned.params);
 }
 int64_t Trial::id() const {
@@ -249,8 +259,8 @@ JiziTrialHelper JiziTrialHelper::FromEnvironment(HelperOptions options) {
     }
   } else if (link.talks()) {
     helper::SayLine(
-        "run by hand, without a service: parameters are the program's own, and nothing is "
-        "recorded");
+        "run by hand, without a service: parameters are the program's own, checkpoints go to "
+        "checkpoints/, and nothing is recorded");
   }
   v1::Capabilities capabilities;
   capabilities.set_stop(true);
@@ -296,6 +306,11 @@ std::unique_ptr<Trial> JiziTrialHelper::NextTrial() {
     if (!link.talks()) assigned = helper::DecodeAssigned(bytes);
   }
   if (!assigned) return nullptr;
+  if (!link.forked()) {
+    helper::FlushOutput();
+    helper::MarkOutput(link.env.output_mark, assigned->id);
+    if (link.talks() && assigned->id > 0) helper::KeepParams(*assigned);
+  }
   auto state = std::make_unique<Trial::State>();
   state->live = std::make_shared<LiveTrial>(impl_->link, *std::move(assigned));
   link.trial_lives = true;

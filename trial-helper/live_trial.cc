@@ -194,6 +194,23 @@ LiveTrial::Shown LiveTrial::Collective(int64_t report, Shown shown) {
   return shown;
 }
 
+void LiveTrial::SayUnread() const {
+  // A command with the parameters in it may have read its flags.
+  if (!link->talks() || link->env.one_trial || !outcome.has_finished() || link->said_unread) return;
+  std::string names;
+  int unread = 0;
+  for (const auto& [name, value] : assigned.params) {
+    if (link->read_params.contains(name)) continue;
+    names += (names.empty() ? "" : ", ") + name;
+    ++unread;
+  }
+  if (unread == 0) return;
+  link->said_unread = true;
+  SayLine(std::string("the parameter") + (unread > 1 ? "s " : " ") + names + " of the sweep " +
+          (unread > 1 ? "were" : "was") +
+          " never read by this program: compare the names in Get with those in the sweep file");
+}
+
 // What the trial's end means for the service; see ~Trial.
 void LiveTrial::Complete() {
   const double wait = link->options.flush_wait_s;
@@ -208,8 +225,9 @@ void LiveTrial::Complete() {
                 ? " (it failed: " + outcome.failed().why() + ")"
                 : " (its parameters never work: " + outcome.infeasible().why() + ")";
     }
-    SayLine("trial " + std::to_string(assigned.id) + why + ": the service is still away after " +
-            std::to_string(static_cast<int>(wait)) + " s; " +
+    SayLine("trial " + std::to_string(assigned.id) + why +
+            ": the service did not take its end within " + std::to_string(static_cast<int>(wait)) +
+            " s; " +
             (link->outbox->path().empty()
                  ? "what was not sent is lost"
                  : "what was not sent is in " + link->outbox->path() + " and its worker sends it"));

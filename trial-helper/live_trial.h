@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "trial-helper/jizi_trial_helper.h"
@@ -25,6 +26,8 @@ struct Link {
   std::unique_ptr<Outbox> outbox;
   pid_t process = 0;  // That made it: a forked child has no threads of ours.
   bool trial_lives = false;
+  std::set<std::string> read_params;  // Asked for, by any of its trials.
+  bool said_unread = false;
   bool unanswered = false;                // A trial could not be completed: take no other.
   std::unique_ptr<Session> left_running;  // Of a trial that an exception left.
 
@@ -57,6 +60,8 @@ class LiveTrial {
   // Several ranks: waits on rank 0 and tells the others.
   Shown Collective(int64_t report, Shown shown);
   void Complete();
+  // Of a trial that ended well: which of its parameters did the program never ask for? Said once.
+  void SayUnread() const;
 
   std::shared_ptr<Link> link;
   Assigned assigned;  // Parameters as they are now.

@@ -17,7 +17,7 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kCallDeadline{10'000};
 constexpr duration<double> kFirstBackoff{0.1};
-constexpr duration<double> kLastBackoff{2};
+constexpr duration<double> kLastBackoff{1};
 constexpr int kMaxInternal = 5;  // Then the request is at fault, and is dropped.
 constexpr int kMaxLines = 20;    // On stderr for one trial.
 

@@ -1,12 +1,14 @@
 // A training program for tests, in a process of its own.
 //   program train STEPS            every step is reported and its answer awaited
 //   program ranks STEPS SOCKET     several ranks: rank 0 broadcasts over the socket to rank 1
+//   program print STEPS            prints through C's and C++'s buffers and never empties them
 //   program terminate              reports until it is told to stop, then saves a checkpoint
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -121,6 +123,21 @@ int Unfinished(const std::string& how) {
   return 0;
 }
 
+// Every trial is as short as can be: no one who looks now and then sees them all.
+int Print(int64_t steps) {
+  jizi::JiziTrialHelper helper = jizi::JiziTrialHelper::FromEnvironment();
+  while (auto trial = helper.NextTrial()) {
+    const auto id = static_cast<long long>(trial->id());
+    std::printf("trial %lld begins, ", id);
+    for (int64_t step = 1; step <= steps; ++step) trial->Report(step, {{"val", 1}});
+    std::printf("ends\n");
+    std::clog << "on stderr " << id << "\n";
+    std::cout << "through cout " << id << "\n";
+  }
+  std::printf("and that was all\n");
+  return 0;
+}
+
 int Terminate() {
   jizi::JiziTrialHelper helper = jizi::JiziTrialHelper::FromEnvironment();
   while (auto trial = helper.NextTrial()) {
@@ -145,6 +162,7 @@ int main(int argc, char** argv) {
   if (mode == "train" && argc == 3) return Train(std::atoll(argv[2]));
   if (mode == "ranks" && argc == 4) return Ranks(std::atoll(argv[2]), std::atoi(argv[3]));
   if (mode == "unfinished" && argc == 3) return Unfinished(argv[2]);
+  if (mode == "print" && argc == 3) return Print(std::atoll(argv[2]));
   if (mode == "terminate") return Terminate();
   return 2;
 }

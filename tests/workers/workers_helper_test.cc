@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <mutex>
 
 #include "tests/workers/service_testing.h"
 
@@ -105,6 +108,62 @@ TEST_F(PlayedHelper, Contract23PrintedReportsAreIgnoredOnceAHelperHasAttached) {
   ASSERT_TRUE(worker->WaitFor(90s));
   EXPECT_EQ(Trial(1).state(), v1::TRIAL_STATE_COMPLETED);
   EXPECT_EQ(Trial(1).measurement_count(), 1);
+}
+
+// A real program, whose output waits in its buffers, and trials that are over before anyone looks.
+class WarmProgram : public WorkerTest {
+ protected:
+  WorkerOptions Printing() {
+    WorkerOptions options = Options("");
+    options.launch.command = {std::string(std::getenv("JIZI_BUILD_DIR")) + "/trial_helper_program",
+                              "print", "2"};
+    return options;
+  }
+};
+
+TEST_F(WarmProgram, Contract19WhatEachTrialPrintsIsInItsOwnFilesHoweverShortItWas) {
+  constexpr int kTrials = 25;
+  CreateStudy(kTrials, false);
+  RunAll(Printing());
+  EXPECT_EQ(Count(v1::TRIAL_STATE_COMPLETED), kTrials);
+  for (int trial = 1; trial <= kTrials; ++trial) {
+    const std::string id = std::to_string(trial);
+    EXPECT_EQ(File(trial, "stdout.log"), "trial " + id + " begins, ends\nthrough cout " + id +
+                                             "\n" + (trial == kTrials ? "and that was all\n" : ""));
+    EXPECT_THAT(File(trial, "stderr.log"), HasSubstr("on stderr " + id + "\n"));
+    EXPECT_EQ(Trial(trial).worker(), Trial(1).worker());  // One process took them all.
+  }
+}
+
+TEST_F(WarmProgram, EachTrialHasAFolderOfItsOwnersAloneWithItsParameters) {
+  constexpr int kTrials = 5;
+  CreateStudy(kTrials, false);
+  const mode_t before = umask(022);
+  RunAll(Printing());
+  umask(before);
+  for (int trial = 1; trial <= kTrials; ++trial) {
+    const std::string folder = TrialFolder(folder_ / "trials", trial);
+    struct stat info{};
+    ASSERT_EQ(stat(folder.c_str(), &info), 0) << folder;
+    EXPECT_EQ(info.st_mode & 0777, 0700u) << folder;
+    EXPECT_THAT(File(trial, "params.json"), HasSubstr("\"lr\":"));
+  }
+}
+
+TEST_F(WarmProgram, AParameterThatIsNeverReadIsSaidOnce) {
+  CreateStudy(3, false);
+  WorkerOptions options = Printing();
+  std::mutex mutex;
+  std::vector<std::string> notes;
+  options.note = [&](const std::string& note) {
+    const std::lock_guard lock(mutex);
+    notes.push_back(note);
+  };
+  RunAll(options);
+  EXPECT_THAT(notes,
+              testing::ElementsAre(
+                  "the parameter lr of the sweep was never read by this program: compare the "
+                  "names in Get with those in the sweep file"));
 }
 
 TEST_F(PlayedHelper, Contract19AWarmProcessTakesTheNextAndACrashFailsOnlyThat) {

@@ -7,6 +7,7 @@
 
 #include "tests/workers/temp_folder.h"
 #include "tuner-service/workers/output_file.h"
+#include "tuner-service/workers/output_marks.h"
 #include "tuner-service/workers/printed_report.h"
 #include "tuner-service/workers/trial_folder.h"
 
@@ -55,6 +56,40 @@ TEST(OutputFileTest, KeepsHeadAndTailAndSaysWhatItDropped) {
   EXPECT_THAT(text, EndsWith("line 199998\nline 199999\n"));
   EXPECT_THAT(text, HasSubstr("bytes of output dropped here"));
   EXPECT_GE(text.size(), kCap / 2 + kCap / 4);  // At least half of the tail's share is there.
+}
+
+// "<text>" and "#<trial>", as the stream has them.
+std::string Marked(const std::vector<std::string>& pieces) {
+  OutputMarks marks;
+  marks.Expect("0123abcd");
+  std::string seen;
+  const auto on_text = [&](std::string_view text) { seen += text; };
+  for (const std::string& piece : pieces) {
+    marks.Append(piece, on_text, [&](int64_t trial) { seen += "#" + std::to_string(trial); });
+  }
+  marks.Finish(on_text);
+  return seen;
+}
+
+TEST(OutputMarksTest, AMarkIsFoundWhereverItStandsAndHoweverItIsCut) {
+  const std::string stream = "loss 1\x1ejizi-trial 0123abcd 12\nnext\n\x1ejizi-trial 0123abcd 13\n";
+  for (size_t first = 0; first <= stream.size(); ++first) {
+    for (size_t second = first; second <= stream.size(); ++second) {
+      EXPECT_EQ(Marked({stream.substr(0, first), stream.substr(first, second - first),
+                        stream.substr(second)}),
+                "loss 1#12next\n#13");
+    }
+  }
+}
+
+TEST(OutputMarksTest, WhatIsNoMarkStaysAsItIs) {
+  for (const std::string text :
+       {"\x1e", "\x1e\x1ejizi-trial 0123abcd", "\x1ejizi-trial 0123abcX 1\n",
+        "\x1ejizi-trial 0123abcd \n", "\x1ejizi-trial 0123abcd 1x\n",
+        "\x1ejizi-trial 0123abcd 1234567890123456789\n", "jizi-trial 0123abcd 1\n"}) {
+    EXPECT_EQ(Marked({text}), text);
+  }
+  EXPECT_EQ(Marked({"\x1e\x1ejizi-trial 0123abcd 4\n"}), "\x1e#4");
 }
 
 TEST(OutputFileTest, WhatAKilledOwnerLeftIsJoined) {

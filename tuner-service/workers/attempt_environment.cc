@@ -88,6 +88,7 @@ std::map<std::string, std::string> AttemptEnvironment(const WorkerOptions& optio
     variables["JIZI_WARM_START_STEP"] = std::to_string(assignment.warm_start().checkpoint().step());
   }
   if (place.one_trial) variables["JIZI_ONE_TRIAL"] = "1";
+  if (!place.output_mark.empty()) variables["JIZI_OUTPUT_MARK"] = place.output_mark;
   if (!options.service.token_file.empty()) {
     variables["JIZI_TOKEN_FILE"] = options.service.token_file;
   }

@@ -23,6 +23,7 @@ struct AttemptPlace {
   std::string outbox;      // Absolute.
   std::string warm_start;  // Absolute path of the checkpoint; empty: none.
   bool one_trial = true;
+  std::string output_mark;  // For output_marks.h; empty: none.
 };
 
 std::map<std::string, std::string> AttemptEnvironment(const WorkerOptions& options,

@@ -6,6 +6,7 @@
 // Threads: every method from any; events come on a thread of the executor's and must be short.
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,8 @@ struct JobSpec {
       folder;  // The trial's, which exists: output goes there, and the program starts in it.
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;  // All but what differs by rank and by slot.
+  // Of output_marks.h; empty: this process takes one trial only.
+  std::string output_mark;
 };
 
 struct JobEnd {
@@ -42,6 +45,11 @@ struct JobEvents {
   // come. Once the job is being ended it is read on whatever was answered, and what is in the pipe
   // when a rank has ended is told as well.
   std::function<bool(std::string line)> on_line;
+  // A whole line of rank 0's stderr that starts with "jizi: ": what a helper has to say.
+  std::function<void(std::string line)> on_said;
+  // The folder (made, if it was not there) where a stream goes on after the mark of this trial;
+  // empty: it stays where it is. Such a stream follows its marks alone from then on.
+  std::function<std::string(int64_t trial)> folder_of;
   // Once, after all processes are gone, all lines told and the output files closed.
   std::function<void(JobEnd)> on_end;
 };
@@ -51,7 +59,8 @@ class Job {
   virtual ~Job() = default;  // Kills; no event once this has returned.
   // There is room for lines again.
   virtual void ReadOn() = 0;
-  // Output goes to this folder's files from here on: a warm process has taken the next trial.
+  // Output goes to this folder's files from here on: a warm process has taken the next trial. Of
+  // streams that bear no marks only.
   virtual void SwitchFolder(const std::string& folder) = 0;
   // SIGTERM, and SIGKILL after `grace`. Again with less grace shortens it.
   virtual void End(std::chrono::duration<double> grace) = 0;

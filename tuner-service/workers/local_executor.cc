@@ -151,7 +151,8 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
          RankVariables({.rank = rank, .ranks = options_.ranks, .master_port = job->master_port}))
       spec.environment[name] = value;
     spec.folder = job->spec.folder;
-    const RankWriters writers = TRY(OpenPipes(job->ranks[static_cast<size_t>(rank)], rank));
+    const RankWriters writers =
+        TRY(OpenPipes(job->ranks[static_cast<size_t>(rank)], rank, job->spec.output_mark));
     spec.stdout_fd = writers.stdout_fd;
     spec.stderr_fd = writers.stderr_fd;
     const StatusOr<Supervisor::ProcessId> process =
@@ -239,6 +240,7 @@ class LocalExecutor::Core : public std::enable_shared_from_this<Core> {
     JobRank& state = job->ranks[static_cast<size_t>(rank)];
     for (JobStream& stream : state.streams) {
       ReadStream(*job, stream, chunk_, Reading::kRest);
+      FinishStream(*job, stream);
     }
     ClosePipes(state);
     state.end = end;

@@ -36,7 +36,7 @@ std::map<std::string, std::string> RankVariables(const RankPlace& place) {
   return variables;
 }
 
-StatusOr<RankWriters> OpenPipes(JobRank& rank, int number) {
+StatusOr<RankWriters> OpenPipes(JobRank& rank, int number, const std::string& output_mark) {
   const std::string suffix = number == 0 ? ".log" : "." + std::to_string(number) + ".log";
   int writers[2] = {-1, -1};
   for (int i = 0; i < 2; ++i) {
@@ -49,6 +49,8 @@ StatusOr<RankWriters> OpenPipes(JobRank& rank, int number) {
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     rank.streams[i].pipe = ends[0];
     rank.streams[i].name = (i == 0 ? "stdout" : "stderr") + suffix;
+    rank.streams[i].marks.Expect(output_mark);
+    if (i == 1) rank.streams[i].lines = LineScanner("jizi: ");
     writers[i] = ends[1];
   }
   return RankWriters{.stdout_fd = writers[0], .stderr_fd = writers[1]};
@@ -61,12 +63,50 @@ void ClosePipes(JobRank& rank) {
   }
 }
 
+namespace {
+
+void OpenFile(const LocalJobState& job, JobStream& stream, const std::string& folder) {
+  stream.folder = folder;
+  stream.file.reset();  // Before the new one: it may be the same path.
+  stream.file = std::make_unique<OutputFile>(folder + "/" + stream.name, job.output_cap_bytes);
+}
+
+// What comes from here on is another trial's, and so is a failure that it tells of.
+void FollowMark(LocalJobState& job, JobStream& stream, int64_t trial) {
+  const std::string folder = job.events.folder_of ? job.events.folder_of(trial) : "";
+  if (folder.empty()) return;
+  stream.marked = true;
+  if (folder == stream.folder) return;
+  stream.tail = {};
+  OpenFile(job, stream, folder);
+}
+
+void TellSaid(LocalJobState& job, std::string line) {
+  {
+    MutexLock lock(job.mutex);
+    if (job.silent) return;
+  }
+  if (job.events.on_said) job.events.on_said(std::move(line));
+}
+
+void TakeText(LocalJobState& job, JobStream& stream, std::string_view text) {
+  if (stream.file) stream.file->Append(text);
+  stream.tail.Append(text);
+  if (&stream == &job.ranks[0].streams[0]) {
+    stream.lines.Append(text, [&](std::string line) {
+      if (!TellLine(job, std::move(line))) stream.held = true;
+    });
+  } else if (&stream == &job.ranks[0].streams[1]) {
+    stream.lines.Append(text, [&](std::string line) { TellSaid(job, std::move(line)); });
+  }
+}
+
+}  // namespace
+
 void OpenFiles(LocalJobState& job) {
   for (JobRank& rank : job.ranks) {
     for (JobStream& stream : rank.streams) {
-      stream.file.reset();  // Before the new one: it may be the same path.
-      stream.file =
-          std::make_unique<OutputFile>(job.folder + "/" + stream.name, job.output_cap_bytes);
+      if (!stream.marked) OpenFile(job, stream, job.folder);
     }
   }
 }
@@ -82,16 +122,16 @@ void ReadStream(LocalJobState& job, JobStream& stream, std::vector<char>& chunk,
       stream.pipe = -1;
       return;
     }
-    const std::string_view text(chunk.data(), static_cast<size_t>(got));
-    if (stream.file) stream.file->Append(text);
-    stream.tail.Append(text);
-    if (&stream == &job.ranks[0].streams[0]) {
-      stream.lines.Append(text, [&](std::string line) {
-        if (!TellLine(job, std::move(line))) stream.held = true;
-      });
-      if (stream.held && reading == Reading::kSome) return;
-    }
+    stream.marks.Append(
+        std::string_view(chunk.data(), static_cast<size_t>(got)),
+        [&](std::string_view text) { TakeText(job, stream, text); },
+        [&](int64_t trial) { FollowMark(job, stream, trial); });
+    if (stream.held && reading == Reading::kSome) return;
   }
+}
+
+void FinishStream(LocalJobState& job, JobStream& stream) {
+  stream.marks.Finish([&](std::string_view text) { TakeText(job, stream, text); });
 }
 
 bool TellLine(LocalJobState& job, std::string line) {

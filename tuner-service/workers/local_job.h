@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "tuner-service/workers/executor.h"
 #include "tuner-service/workers/output_file.h"
+#include "tuner-service/workers/output_marks.h"
 #include "tuner-service/workers/supervisor.h"
 
 namespace jizi::tuner {
@@ -22,9 +23,12 @@ namespace jizi::tuner {
 // One stream of one rank: pipe -> file, and what is looked for on the way.
 struct JobStream {
   int pipe = -1;
-  std::string name;  // stdout.log
+  std::string name;    // stdout.log
+  std::string folder;  // Of its file.
+  OutputMarks marks;
+  bool marked = false;  // One has been seen.
   std::unique_ptr<OutputFile> file;
-  LineScanner lines;
+  LineScanner lines;  // Of rank 0: what it reports; in stderr, what its helper says.
   TailLines tail;
   bool held = false;  // Whoever listens has enough lines.
 };
@@ -74,10 +78,10 @@ struct RankWriters {
   int stdout_fd = -1;
   int stderr_fd = -1;
 };
-StatusOr<RankWriters> OpenPipes(JobRank& rank, int number);
+StatusOr<RankWriters> OpenPipes(JobRank& rank, int number, const std::string& output_mark);
 void ClosePipes(JobRank& rank);
 
-// (Again) in job.folder.
+// (Again) in job.folder, but for those that follow marks.
 void OpenFiles(LocalJobState& job);
 
 // Takes output out of the pipe: into the file, the tail and, from rank 0's stdout, lines to whoever
@@ -88,6 +92,8 @@ enum class Reading {
   kRest,  // Its rank has ended: what the pipe still holds.
 };
 void ReadStream(LocalJobState& job, JobStream& stream, std::vector<char>& chunk, Reading reading);
+// Nothing more comes out of the pipe.
+void FinishStream(LocalJobState& job, JobStream& stream);
 bool TellLine(LocalJobState& job, std::string line);  // False: enough for now.
 
 // What the whole job's end is, once every rank has ended.

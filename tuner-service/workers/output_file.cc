@@ -15,7 +15,6 @@ namespace {
 constexpr size_t kTailBytes = 4096;
 constexpr int kTailLines = 20;
 constexpr size_t kMaxLine = 64u << 10;
-constexpr std::string_view kMark = "jizi ";
 constexpr size_t kMinCap = 4096;  // Below it head and tail would not hold a line.
 
 size_t SizeOf(const std::string& path) {
@@ -145,14 +144,14 @@ std::string TailLines::Text() const {
 }
 
 bool LineScanner::Take() {
-  if (skip_ || !line_.starts_with(kMark)) return false;
+  if (skip_ || !line_.starts_with(mark_)) return false;
   if (line_.back() == '\r') line_.pop_back();
   return true;
 }
 
 void LineScanner::Add(char c) {
   const bool fits =
-      line_.size() < kMark.size() ? c == kMark[line_.size()] : line_.size() < kMaxLine;
+      line_.size() < mark_.size() ? c == mark_[line_.size()] : line_.size() < kMaxLine;
   if (fits) {
     line_ += c;
   } else {

@@ -48,10 +48,11 @@ class TailLines {
   std::string kept_;
 };
 
-// Takes the lines that start with "jizi " out of a stream, at most 64 KiB each; longer ones and
-// all others are passed over without being kept.
+// Takes the lines that start with a mark ("jizi ") out of a stream, at most 64 KiB each; longer
+// ones and all others are passed over without being kept.
 class LineScanner {
  public:
+  explicit LineScanner(std::string_view mark = "jizi ") : mark_(mark) {}
   template <typename Sink>
   void Append(std::string_view text, const Sink& sink) {
     for (const char c : text) {
@@ -75,6 +76,7 @@ class LineScanner {
   bool Take();
   void Add(char c);
 
+  std::string_view mark_;
   std::string line_;
   bool skip_ = false;
 };

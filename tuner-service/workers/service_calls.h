@@ -15,7 +15,7 @@ namespace jizi::tuner {
 
 inline constexpr std::chrono::milliseconds kWorkerCallDeadline{5000};
 inline constexpr std::chrono::milliseconds kFirstBackoff{50};
-inline constexpr std::chrono::milliseconds kLongestBackoff{2000};
+inline constexpr std::chrono::milliseconds kLongestBackoff{1000};
 
 // `pause(d)` waits that long and returns false when the caller should give up.
 template <typename Request, typename Response>

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/mutex.h"
@@ -84,14 +85,17 @@ class Slot {
   v1::SuggestRequest SuggestRequest() const;
   void Count(const v1::SuggestResponse& answer);
   StatusOr<Answer> RunAttempt(const v1::Assignment& assignment);
-  Status StartJob(Running& running);
   StatusOr<Answer> Ended(Running& running, const Verdict& verdict);
   StatusOr<Answer> CompleteHeld(HeldAttempt& attempt, const Verdict& verdict, bool ask_next);
   Verdict VerdictOf(const Running& running, const JobEnd& end) const;
-  Status Prepare(Running& running, JobSpec& spec);
   bool BackOff();  // After trials that fail as soon as they start.
   void LetGo();
   void EndStopped() REQUIRES(mutex_);
+
+  // ---- slot_start.cc ----
+  static StatusOr<std::string> WriteParams(const std::string& folder, const v1::Trial& trial);
+  Status Prepare(Running& running, JobSpec& spec);
+  Status StartJob(Running& running);
 
   // ---- slot_watch.cc: while the program runs ----
   JobEnd Watch(Running& running);
@@ -107,6 +111,8 @@ class Slot {
 
   // ---- slot_printed.cc: what the program prints ----
   bool KeepLine(std::string line);
+  void KeepSaid(const std::string& line);
+  void TellSaid();
   void TakeLines(Running& running);
   void TakeLine(Running& running, const std::string& line);
   std::deque<std::string> NextLines(Running& running);
@@ -133,6 +139,7 @@ class Slot {
   const Place place_;
   int64_t sequence_ = 1;  // The worker's next.
   int quick_failures_ = 0;
+  std::set<std::string> told_;  // What helpers said.
 
   Mutex mutex_;
   CondVar changed_;
@@ -141,8 +148,9 @@ class Slot {
   std::deque<std::string> lines_ GUARDED_BY(mutex_);
   size_t line_bytes_ GUARDED_BY(mutex_) = 0;
   int64_t lost_lines_ GUARDED_BY(mutex_) = 0;
-  bool lines_held_ GUARDED_BY(mutex_) = false;    // The program waits until there is room.
-  bool lines_unread_ GUARDED_BY(mutex_) = false;  // They are for people only.
+  bool lines_held_ GUARDED_BY(mutex_) = false;       // The program waits until there is room.
+  bool lines_unread_ GUARDED_BY(mutex_) = false;     // They are for people only.
+  std::deque<std::string> said_ GUARDED_BY(mutex_);  // By the helper; not yet told.
   std::optional<JobEnd> end_ GUARDED_BY(mutex_);
   std::optional<Worker::StopMode> stop_ GUARDED_BY(mutex_);
   bool no_more_ GUARDED_BY(mutex_) = false;

@@ -19,6 +19,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr milliseconds kSendEvery{100};           // Printed reports go in batches.
 constexpr std::chrono::seconds kLastReports{30};  // After the program's end.
 constexpr size_t kLinesAtOnce = 256;
+constexpr size_t kMostSaid = 20;
 // Of lines that are not yet looked at: from here on the program waits.
 constexpr size_t kEnoughLineBytes = 4u << 20;
 // What the executor tells beyond that is what a pipe holds, unless the program is being ended and
@@ -56,6 +57,26 @@ bool Slot::KeepLine(std::string line) {
   }
   lines_held_ = line_bytes_ >= kEnoughLineBytes;
   return !lines_held_;
+}
+
+// On the executor's thread.
+void Slot::KeepSaid(const std::string& line) {
+  MutexLock lock(mutex_);
+  if (said_.size() < kMostSaid) said_.push_back(line);
+  changed_.NotifyAll();
+}
+
+// Each thing once, and no more than a person reads.
+void Slot::TellSaid() {
+  std::deque<std::string> said;
+  {
+    MutexLock lock(mutex_);
+    said.swap(said_);
+  }
+  for (const std::string& line : said) {
+    if (told_.size() >= kMostSaid || !told_.insert(line).second) continue;
+    Note(line.substr(line.find(' ') + 1));
+  }
 }
 
 std::deque<std::string> Slot::NextLines(Running& running) {

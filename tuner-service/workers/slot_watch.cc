@@ -40,8 +40,11 @@ JobEnd Slot::Watch(Running& running) {
       const Time wake = NextWake(running);
       MutexLock lock(mutex_);
       bool in_time = true;
-      while (in_time && !end_ && lines_.empty()) in_time = changed_.WaitUntil(mutex_, wake);
+      while (in_time && !end_ && lines_.empty() && said_.empty()) {
+        in_time = changed_.WaitUntil(mutex_, wake);
+      }
     }
+    TellSaid();
     TakeLines(running);
     std::optional<JobEnd> end;
     {
@@ -163,7 +166,9 @@ void Slot::Switch(Running& running, int64_t trial) {
     Note(ForPeople(folder.status()));
   } else {
     running.folder = *folder;
-    running.job->SwitchFolder(*folder);
+    running.job->SwitchFolder(*folder);  // Where its helper has not marked the output itself.
+    // Its helper may be writing the same; the program has its parameters from the service.
+    [[maybe_unused]] const auto written = WriteParams(*folder, state->held(0).trial());
   }
   running.held = state->held(0);
   running.attached = true;  // Who else asked for it?

@@ -94,7 +94,14 @@ std::string TrialFolder(const std::string& root, int64_t trial) {
 StatusOr<std::string> MakeTrialFolder(const std::string& root, int64_t trial) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(TrialFolder(root, trial), error);
-  if (!error) std::filesystem::create_directories(folder / "checkpoints", error);
+  if (!error) std::filesystem::create_directories(folder.parent_path(), error);
+  // For its owner alone, whatever the umask.
+  for (const auto& path : {folder, folder / "checkpoints"}) {
+    if (error || mkdir(path.c_str(), 0700) == 0) continue;
+    const int why = errno;
+    if (why == EEXIST && std::filesystem::is_directory(path, error)) continue;
+    if (!error) error = {why, std::generic_category()};
+  }
   if (error) {
     return HostFault("cannot make the trial's folder " + folder.string() + ": " + error.message(),
                      folder.string(), MendOfHost(error.value()));
