@@ -38,7 +38,7 @@ std::string Steps(const v1::Trial& trial) {
   return steps;
 }
 
-std::string Metrics(const v1::Measurement& measurement) {
+std::string MetricsText(const v1::Measurement& measurement) {
   std::vector<std::pair<std::string, double>> sorted(measurement.metrics().begin(),
                                                      measurement.metrics().end());
   std::sort(sorted.begin(), sorted.end(),
@@ -73,7 +73,7 @@ std::string MeasurementRows(const v1::Trial& trial, size_t width) {
   for (int i = first; i < trial.measurements_size(); ++i) {
     const v1::Measurement& measurement = trial.measurements(i);
     Row row = {std::to_string(measurement.step())};
-    if (!apart) row.push_back(Metrics(measurement));
+    if (!apart) row.push_back(MetricsText(measurement));
     for (const std::string& name : names) {
       if (!apart) break;
       const auto found = measurement.metrics().find(name);
