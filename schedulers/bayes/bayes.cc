@@ -25,7 +25,7 @@ constexpr size_t kOpenAnyway = 16;  // ... and this many more.
 constexpr size_t kBestTrials = 5;   // Whose surroundings are searched.
 constexpr double kApart = 5e-3;  // Of a coordinate: nearer to a pending trial a number is no other.
 
-const std::vector<Setting>& BayesSettings() {
+const std::vector<Setting>& BayesSettingNames() {
   static const std::vector<Setting> settings = {
       {"warp",
        {"power", "half_rank", "standard"},
@@ -187,7 +187,7 @@ class Bayes : public Scheduler {
 }  // namespace
 
 StatusOr<std::unique_ptr<Scheduler>> CreateBayes(const StudySpec& spec) {
-  const auto chosen = TRY(ParseSettings(spec.settings_json, "bayes", BayesSettings()));
+  const auto chosen = TRY(ParseSettings(spec.settings_json, "bayes", BayesSettingNames()));
   if (spec.metrics.size() > 1) {
     return Error(
         StatusCode::kUnimplemented,

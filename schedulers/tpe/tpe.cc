@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMostGood = 25;
 constexpr int kMaxPicks = 64;  // Of the mixtures in one answer.
 
-const std::vector<Setting>& TpeSettings() {
+const std::vector<Setting>& TpeSettingNames() {
   static const std::vector<Setting> settings = {
       {"initial",
        {"10"},
@@ -165,7 +165,7 @@ class Tpe : public Scheduler {
 }  // namespace
 
 StatusOr<std::unique_ptr<Scheduler>> CreateTpe(const StudySpec& spec) {
-  const auto chosen = TRY(ParseSettings(spec.settings_json, "tpe", TpeSettings()));
+  const auto chosen = TRY(ParseSettings(spec.settings_json, "tpe", TpeSettingNames()));
   if (spec.metrics.size() > 1) {
     return Error(
         StatusCode::kUnimplemented,
