@@ -24,10 +24,6 @@ StatusOr<ServiceConnection> ConnectToRead(const QueryOptions& options,
   return connection;
 }
 
-WallTime Now() {
-  return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
-}
-
 template <typename Message>
 Status WriteJsonLines(const std::vector<Message>& messages) {
   std::string text;
@@ -75,7 +71,7 @@ Status Trials(const QueryOptions& options, const TrialsOptions& wanted) {
   if (options.json) return WriteJsonLines(trials);
   return WriteText(trials.empty()
                        ? "no trials\n"
-                       : TrialsTable(study.spec(), trials, Now(), Terminal().TableWidth()));
+                       : TrialsTable(study.spec(), trials, WallNow(), Terminal().TableWidth()));
 }
 
 Status Show(const QueryOptions& options, int64_t id) {
@@ -83,7 +79,7 @@ Status Show(const QueryOptions& options, int64_t id) {
   const v1::Study study = TRY(GetStudy(*connection.client, options.study));
   const v1::Trial trial = TRY(WholeTrial(*connection.client, options.study, id));
   if (options.json) return Write(Json(trial) + "\n");
-  return WriteText(TrialInFull(study.spec(), trial, Now(), Terminal().TableWidth()));
+  return WriteText(TrialInFull(study.spec(), trial, WallNow(), Terminal().TableWidth()));
 }
 
 StatusOr<ExitCode> Best(const QueryOptions& options) {
@@ -127,11 +123,11 @@ StatusOr<ExitCode> Watch(const QueryOptions& options) {
     const Status ended = watcher.ended();
     for (const auto& change : watcher.Take()) {
       if (options.json) TRY(Write(Json(change) + "\n"));
-      const auto more = view.Fold(change, Now(), terminal.TableWidth());
+      const auto more = view.Fold(change, WallNow(), terminal.TableWidth());
       lines.insert(lines.end(), more.begin(), more.end());
       whole = !change.more();
     }
-    if (!options.json) terminal.Draw(lines, view.Frame(Now(), terminal.Size()));
+    if (!options.json) terminal.Draw(lines, view.Frame(WallNow(), terminal.Size()));
     TRY(terminal.written());
     if (!ended.ok()) return ended;
     // Without its owner a file does not change.

@@ -22,10 +22,6 @@ constexpr std::chrono::milliseconds kRedraw{250};
 constexpr std::chrono::milliseconds kLastChanges{
     2000};  // For the stream to bring what is durable already.
 
-WallTime Now() {
-  return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
-}
-
 class Session {
  public:
   Session(const Sweep& sweep, const SessionOptions& options, Client& client, NoteBox& notes,
@@ -102,7 +98,7 @@ class Session {
     if (options_.json) {
       PrintError(line);
     } else {
-      terminal_.Draw({line}, view_.Frame(Now(), terminal_.Size()));
+      terminal_.Draw({line}, view_.Frame(WallNow(), terminal_.Size()));
     }
   }
 
@@ -115,7 +111,7 @@ class Session {
     }
     for (const auto& change : watcher.Take()) {
       if (options_.json) Print(Json(change) + "\n");
-      const auto more = view_.Fold(change, Now(), terminal_.TableWidth());
+      const auto more = view_.Fold(change, WallNow(), terminal_.TableWidth());
       lines.insert(lines.end(), more.begin(), more.end());
       position_ = change.log_position();
     }
@@ -124,7 +120,7 @@ class Session {
       lines.emplace_back(away_ ? "the service does not answer; trials go on, and it is asked again"
                                : "the service is back");
     }
-    if (!options_.json) terminal_.Draw(lines, view_.Frame(Now(), terminal_.Size()));
+    if (!options_.json) terminal_.Draw(lines, view_.Frame(WallNow(), terminal_.Size()));
   }
 
   // The last ends are durable before the worker hears of them, but may still be on their way here.

@@ -154,6 +154,10 @@ int64_t AllTrials(const v1::TrialCounts& counts) {
   return EndedTrials(counts) + counts.queued() + counts.running() + counts.paused();
 }
 
+WallTime WallNow() {
+  return std::chrono::time_point_cast<WallTime::duration>(std::chrono::system_clock::now());
+}
+
 WallTime TimeOf(const google::protobuf::Timestamp& time) {
   return WallTime(std::chrono::seconds(time.seconds()) +
                   std::chrono::microseconds(time.nanos() / 1000));

@@ -21,6 +21,7 @@ bool IsEnded(v1::TrialState state);
 int64_t EndedTrials(const v1::TrialCounts& counts);
 int64_t AllTrials(const v1::TrialCounts& counts);
 
+WallTime WallNow();
 WallTime TimeOf(const google::protobuf::Timestamp& time);
 std::string ShowTime(
     const google::protobuf::Timestamp& time);  // "2026-11-30 20:31:07", UTC; empty if not set.
