@@ -7,13 +7,17 @@
 namespace jizi::tuner {
 namespace {
 
-const std::vector<Setting>& Settings() {
+const std::vector<Setting>& SamplerSettings() {
   static const std::vector<Setting> settings = {
       {"sampler",
        {"random", "sobol"},
        "independent draws, or scrambled Sobol points that fill the space evenly"}};
   return settings;
 }
+
+// Keys the draws of the n-th proposed trial, so that the same seed gives the same trials however
+// many workers ask, and in whatever groups.
+constexpr uint64_t kDrawStream = 0x64726177;
 
 enum class Sampler { kRandom, kSobol };
 
@@ -23,7 +27,7 @@ class Sampling : public Scheduler {
   Sampling(Sampler sampler, std::vector<int> dimensions, std::optional<Points> points)
       : sampler_(sampler), dimensions_(std::move(dimensions)), points_(std::move(points)) {}
 
-  StatusOr<Decision> Suggest(const Study& study, int count, Rng rng, Memo& memo) const override {
+  StatusOr<Decision> Suggest(const Study& study, int count, Rng, Memo& memo) const override {
     const Points* points = points_ ? &*points_ : nullptr;
     Tried& tried = Tried::Of(study, points, memo);
     int64_t next_sobol = tried.next_sobol();
@@ -31,6 +35,8 @@ class Sampling : public Scheduler {
     std::vector<const Params*> added;
     decision.start.reserve(static_cast<size_t>(std::max(count, 0)));
     while (static_cast<int>(decision.start.size()) < count && !IsExhausted(tried)) {
+      const int64_t number = tried.proposed() + static_cast<int64_t>(decision.start.size());
+      Rng rng({kDrawStream, study.spec->seed, static_cast<uint64_t>(number)});
       decision.start.push_back(ProposeOne(*study.spec, tried, rng, next_sobol));
       const Params& params = decision.start.back().params;
       if (tried.Contains(points, params)) continue;
@@ -97,7 +103,7 @@ class Sampling : public Scheduler {
 }  // namespace
 
 StatusOr<std::unique_ptr<Scheduler>> CreateSampling(const StudySpec& spec) {
-  const auto chosen = TRY(ParseSettings(spec.settings_json, "random", Settings()));
+  const auto chosen = TRY(ParseSettings(spec.settings_json, "random", SamplerSettings()));
   const bool sobol = chosen.at("sampler") == "sobol";
   std::vector<int> dimensions;
   int varying = 0;

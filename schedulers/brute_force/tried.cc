@@ -33,6 +33,7 @@ Tried& Tried::Of(const Study& study, const Points* points, Memo& memo) {
   for (; tried->trials_seen_ < study.trials.size(); ++tried->trials_seen_) {
     const Trial& trial = *study.trials[tried->trials_seen_];
     tried->Add(points, trial.params);
+    if (trial.decision != 0) ++tried->proposed_;
     if (const auto point = SobolPointOf(trial)) {
       tried->next_sobol_ = std::max(tried->next_sobol_, *point + 1);
     }

@@ -27,6 +27,8 @@ class Tried {
   const UsedNumbers& numbers() const { return numbers_; }
   // The Sobol point that follows the last one that a trial of the study stands for.
   int64_t next_sobol() const { return next_sobol_; }
+  // How many of the study's trials a scheduler proposed: a person enqueued the others.
+  int64_t proposed() const { return proposed_; }
 
  private:
   size_t trials_seen_ = 0;
@@ -34,6 +36,7 @@ class Tried {
   std::unordered_set<uint64_t>
       hashes_;  // Where they have none: of their text. A clash only costs another draw.
   int64_t next_sobol_ = 0;
+  int64_t proposed_ = 0;
 };
 
 // The tag of a trial that says which Sobol point it stands for.

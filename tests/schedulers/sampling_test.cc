@@ -52,6 +52,38 @@ TEST(Sampling, ARefusedSobolPointIsProposedAgain) {
   EXPECT_EQ(scheduler->Suggest(study, 1, Rng::ForSuggest(1, 2), memo)->start[0].params, refused);
 }
 
+TEST(Sampling, TheSameSeedGivesTheSameTrialsHoweverTheyAreAskedFor) {
+  const auto trials = [](const std::string& settings, const std::vector<int>& counts) {
+    StudySpec spec = SpecOf({{Real("x", 0, 1), Int("n", 0, 40)}}, "random", settings);
+    spec.seed = 7;
+    Study study = StudyOf(spec);
+    const auto scheduler = Make(study);
+    Memo memo;
+    std::vector<std::string> texts;
+    int64_t decision = 0;
+    for (const int count : counts) {
+      if (count == 0) {  // A person's, between the scheduler's own.
+        Proposal by_hand;
+        by_hand.params = {{"x", 0.5}, {"n", int64_t{1}}};
+        Accept(study, {by_hand}, 0);
+        continue;
+      }
+      ++decision;
+      const auto start =
+          scheduler->Suggest(study, count, Rng::ForSuggest(7, decision), memo)->start;
+      for (const Proposal& proposal : start) texts.push_back(ToJsonText(proposal.params));
+      Accept(study, start, decision);
+    }
+    return texts;
+  };
+  for (const std::string& settings : {std::string("{}"), std::string(kSobol)}) {
+    const auto one_by_one = trials(settings, {1, 1, 1, 1, 1, 1});
+    EXPECT_EQ(one_by_one, trials(settings, {6}));
+    EXPECT_EQ(one_by_one, trials(settings, {4, 2}));
+    EXPECT_EQ(one_by_one, trials(settings, {0, 1, 3, 0, 2}));
+  }
+}
+
 TEST(Sampling, ATagOnAnEnqueuedTrialDoesNotMoveTheSobolSequence) {
   Study study = StudyOf(SpecOf({{Real("x", 0, 1)}}, "random", kSobol));
   Proposal by_hand;
