@@ -70,7 +70,7 @@ function(jizi_test name)
     set(ARG_TIMEOUT 120)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT
-    "JIZI_BUILD_DIR=${CMAKE_BINARY_DIR};JIZI_SOURCE_DIR=${jizi_SOURCE_DIR};TSAN_OPTIONS=ignore_noninstrumented_modules=1 exitcode=0 log_path=${CMAKE_BINARY_DIR}/tsan_reports/report;${ARG_ENV}")
+    "JIZI_BUILD_DIR=${CMAKE_BINARY_DIR};JIZI_SOURCE_DIR=${jizi_SOURCE_DIR};LSAN_OPTIONS=suppressions=${jizi_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0;TSAN_OPTIONS=ignore_noninstrumented_modules=1 exitcode=0 log_path=${CMAKE_BINARY_DIR}/tsan_reports/report;${ARG_ENV}")
 endfunction()
 
 # jizi_fuzz(NAME SOURCES ... LIBS ... CORPUS dir): LLVMFuzzerTestOneInput. With JIZI_FUZZ a libFuzzer program; otherwise one that

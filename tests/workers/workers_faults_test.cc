@@ -1,4 +1,4 @@
-// Workers when something around them breaks: service, study, supervisor, host.
+// Workers when something around them breaks: service, study, host. (A supervisor: workers_gone_test.cc.)
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -14,27 +14,6 @@ namespace jizi::tuner {
 namespace {
 
 using testing::HasSubstr;
-
-TEST_F(WorkerTest, Contract17AKilledSupervisorGivesTheTrialsBack) {
-  CreateStudy(5);
-  auto worker = Start(Options("echo jizi accuracy=0.1; sleep 1000", 2), *kAll->victim);
-  ASSERT_TRUE(Eventually([&] {
-    int reported = 0;
-    for (const v1::Trial& trial : Trials()) reported += trial.measurement_count() > 0 ? 1 : 0;
-    return reported == 2;
-  }));
-  kill(atoi(ReadAll(kAll->victims_lock()).c_str()), SIGKILL);
-  ASSERT_TRUE(worker->WaitFor(60s));
-  EXPECT_EQ(DetailOf(worker->Wait()).code, "SUPERVISOR_GONE") << worker->Wait();
-  for (const v1::Trial& trial : Trials()) {
-    EXPECT_EQ(trial.state(), v1::TRIAL_STATE_QUEUED) << trial.id() << trial.end_why();
-  }
-  // And one that starts nothing at all.
-  worker = Start(Options("true"), *kAll->victim);
-  ASSERT_TRUE(worker->WaitFor(60s));
-  EXPECT_EQ(worker->Wait().code(), StatusCode::kUnavailable);
-  EXPECT_EQ(Count(v1::TRIAL_STATE_FAILED), 0);
-}
 
 // A file stands where the trial's folder should: as no space or no right would, for everybody.
 TEST_F(WorkerTest, AFaultOfTheHostIsNoTrialsAndEndsTheWorkerOnceWhatRunsHasEnded) {

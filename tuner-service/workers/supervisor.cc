@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -34,7 +35,8 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kLockPoll{5};
 constexpr milliseconds kLookAtHolder{500};
-constexpr milliseconds kCleanUp{10'000};  // After a supervisor that was killed.
+constexpr milliseconds kCleanUp{10'000};    // After a supervisor that was killed.
+constexpr milliseconds kLastWords{10'000};  // For what a supervisor does once its owner lets go.
 
 Status SystemError(const std::string& what, int error) {
   return Error(StatusCode::kInternal, what + ": " + strerror(error),
@@ -104,6 +106,7 @@ class ForkedSupervisor final : public Supervisor {
         reader_([this] { Read(); }) {}
 
   ~ForkedSupervisor() override {
+    closing_ = true;
     shutdown(socket_, SHUT_WR);  // The end of file that it waits for.
     reader_.join();
     close(socket_);
@@ -190,11 +193,14 @@ class ForkedSupervisor final : public Supervisor {
   }
 
   // Until there is something to read. A supervisor that a program has stopped would neither start
-  // nor end anything, and no time limit would hold.
+  // nor end anything, and no time limit would hold. One that hangs must not keep its owner.
   void WaitForMessage() {
+    milliseconds closing{0};
     for (int stopped = 0;;) {
       pollfd wait = {socket_, POLLIN, 0};
       if (poll(&wait, 1, static_cast<int>(look_every_.count())) > 0) return;
+      if (closing_) closing += look_every_;
+      if (closing >= kLastWords) kill(pid_, SIGKILL);
       const std::optional<ProcessInfo> info = ProcessOf(pid_);  // Ours: no other has its number.
       stopped = info && IsStopped(*info) ? stopped + 1 : 0;
       if (stopped > 0) kill(pid_, stopped < kMaxStopped ? SIGCONT : SIGKILL);
@@ -284,6 +290,7 @@ class ForkedSupervisor final : public Supervisor {
   const std::string tag_;
   const milliseconds start_deadline_;
   const milliseconds look_every_;
+  std::atomic<bool> closing_{false};
 
   Mutex send_mutex_;  // One message at a time.
 
