@@ -1,8 +1,9 @@
 #pragma once
 // status.h - errors of the service side: an absl::Status that says what is wrong, about what, and
-// the mend; and TRY. The code is a stable upper-case word (STUDY_EXISTS, LEASE_LOST) that programs
-// compare; people read message and mend. Threads: values only.   Cost: an error allocates, OK does
-// not.
+// the mend; and TRY.
+// The code is a stable upper-case word (STUDY_EXISTS, LEASE_LOST) that programs compare; people
+// read message and mend.
+// Threads: values only.   Cost: an error allocates, OK does not.
 
 #include <string>
 #include <utility>

@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/utf8.h"
 #include "jizi/v1/error.pb.h"
 
 namespace jizi {
@@ -39,31 +40,6 @@ constexpr size_t kMaxJsonBytes = 1 << 20;
 
 Status Invalid(std::string message, ErrorDetail detail) {
   return Error(StatusCode::kInvalidArgument, std::move(message), std::move(detail));
-}
-
-// Length of the UTF-8 sequence at the front, 0 if it is none. Lengths and lead bytes only as far as
-// protobuf is strict.
-size_t Utf8Length(const std::string& text, size_t at) {
-  const auto byte = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned lead = byte(at);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(at + 1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const unsigned second = byte(at + 1);
-    if (lead == 0xE0 && second < 0xA0) return 0;
-    if (lead == 0xED && second > 0x9F) return 0;
-    return continues(at + 1) && continues(at + 2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const unsigned second = byte(at + 1);
-    if (lead == 0xF0 && second < 0x90) return 0;
-    if (lead == 0xF4 && second > 0x8F) return 0;
-    return continues(at + 1) && continues(at + 2) && continues(at + 3) ? 4 : 0;
-  }
-  return 0;
 }
 
 StatusOr<std::string> ReadToken(const std::string& path) {
@@ -296,20 +272,22 @@ std::string GrpcTarget(const std::string& address) {
   return target;
 }
 
-std::string Utf8Text(const std::string& text, size_t limit) {
-  std::string clipped;
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = Utf8Length(text, at);
-    const size_t taken = std::max<size_t>(length, 1);
-    if (clipped.size() + taken > limit) return clipped + "...";
-    if (length == 0) {
-      clipped += '?';
-    } else {
-      clipped.append(text, at, length);
-    }
-    at += taken;
+std::string WrongMetricName(const std::string& name) {
+  constexpr size_t kMaxNameBytes = 256;
+  constexpr size_t kShownBytes = 60;
+  const auto control = [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; };
+  if (name.empty()) return "a metric's name is empty";
+  if (!IsUtf8(name)) return "the metric's name '" + Utf8Text(name, kShownBytes) + "' is no UTF-8";
+  if (name.size() > kMaxNameBytes) {
+    return "the metric's name '" + Utf8Text(name, kShownBytes) + "' has " +
+           std::to_string(name.size()) + " bytes; at most 256 fit";
   }
-  return clipped;
+  if (std::any_of(name.begin(), name.end(), control)) {
+    std::string shown = Utf8Text(name, kShownBytes);
+    std::replace_if(shown.begin(), shown.end(), control, '?');
+    return "the metric's name '" + shown + "' holds a control character";
+  }
+  return "";
 }
 
 grpc::Status ToGrpc(const Status& status) {

@@ -65,9 +65,11 @@ bool IsAway(const Status& status);
 // URI.
 std::string GrpcTarget(const std::string& address);
 
-// Valid UTF-8 of at most `limit` bytes, and an ellipsis where more was left out; each byte that is
-// no UTF-8 becomes '?'. A message with any other text in a string field is refused by its reader.
-std::string Utf8Text(const std::string& text, size_t limit);
+// What the service takes of a measurement. It refuses the whole request for more, and with it the
+// good values that travel along: its clients leave such a value out.
+inline constexpr int kMaxMetrics = 1000;
+// Empty, or what is wrong with the name: it has 1 to 256 bytes of UTF-8 without control characters.
+std::string WrongMetricName(const std::string& name);
 
 // A status of ours with its detail, as gRPC sends it, and back.
 grpc::Status ToGrpc(const Status& status);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/utf8.h"
 #include "proto/client.h"
 #include "trial-helper/trial_files.h"
 
@@ -200,7 +201,7 @@ StatusOr<v1::Checkpoint> WriteCheckpoint(const std::string& folder, int64_t step
 StatusOr<v1::Checkpoint> AdoptCheckpoint(const std::string& folder, int64_t step,
                                          const std::string& path) {
   const Beneath where = TRY(OpenBeneath(folder, path));
-  if (Utf8Text(where.relative, where.relative.size()) != where.relative) {
+  if (!IsUtf8(where.relative)) {
     return Error(StatusCode::kInvalidArgument, "the checkpoint's path " + path + " is no UTF-8",
                  {"NO_UTF8", path, "the service could not be told of it: use another name"});
   }

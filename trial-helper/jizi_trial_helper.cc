@@ -5,6 +5,7 @@
 #include <exception>
 #include <stdexcept>
 
+#include "base/utf8.h"
 #include "trial-helper/checkpoint_file.h"
 #include "trial-helper/exit_code.h"
 #include "trial-helper/live_trial.h"

@@ -18,11 +18,6 @@ using std::chrono::duration;
 using std::chrono::duration_cast;
 using std::chrono::steady_clock;
 
-// What the service takes of a measurement; it refuses the whole request for more (proto/README.md),
-// and with it the good values that travel along.
-constexpr size_t kMaxNameBytes = 256;
-constexpr int kMaxMetrics = 1000;
-
 // After SIGTERM the worker's grace time runs: what is not sent by then is in the outbox.
 constexpr duration<double> kFlushAtTerminate{3};
 
@@ -35,12 +30,6 @@ void SetNow(google::protobuf::Timestamp& time) {
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   time.set_seconds(micros / 1'000'000);
   time.set_nanos(static_cast<int>(micros % 1'000'000) * 1000);
-}
-
-bool IsMetricName(const std::string& name) {
-  const auto control = [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; };
-  return !name.empty() && name.size() <= kMaxNameBytes &&
-         std::none_of(name.begin(), name.end(), control) && Utf8Text(name, name.size()) == name;
 }
 
 bool IsBatchSize(double size) {
@@ -115,9 +104,8 @@ v1::Measurement LiveTrial::Fitting(int64_t step, const Metrics& metrics,
   v1::Measurement measurement;
   measurement.set_step(step);
   const auto add = [&](const std::string& name, double value) {
-    if (!IsMetricName(name)) {
-      LeaveOut("a metric named " + json(Utf8Text(name, 60)).dump() +
-               ": a name has 1 to 256 bytes of UTF-8 without control characters");
+    if (const std::string wrong = WrongMetricName(name); !wrong.empty()) {
+      LeaveOut(wrong);
     } else if (measurement.metrics().size() >= kMaxMetrics &&
                !measurement.metrics().contains(name)) {
       LeaveOut("metric '" + name + "': a report holds at most 1000 metrics");

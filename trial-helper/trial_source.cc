@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/utf8.h"
 #include "trial-helper/checkpoint_file.h"
 #include "trial-helper/exit_code.h"
 #include "trial-helper/params.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/utf8.h"
 #include "schedulers/model/text.h"
 
 namespace jizi::tuner {

@@ -8,8 +8,6 @@
 
 namespace jizi::tuner {
 
-bool IsUtf8(const std::string& text);
-
 // 1 to 256 bytes of UTF-8 without control characters, line separators or noncharacters.
 bool IsName(const std::string& text);
 

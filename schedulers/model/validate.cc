@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/utf8.h"
 #include "schedulers/model/discrete.h"
 #include "schedulers/model/space.h"
 #include "schedulers/model/text.h"

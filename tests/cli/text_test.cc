@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/utf8.h"
 #include "tuner-service/cli/table.h"
 
 namespace jizi::tuner {

@@ -1,4 +1,5 @@
-// Workers when something around them breaks: service, study, host. (A supervisor: workers_gone_test.cc.)
+// Workers when something around them breaks: service, study, host. (A supervisor:
+// workers_gone_test.cc.)
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -17,7 +17,7 @@ struct ClosingWords {
 
 // What came out so far: the best trial, or why there is none; the state and how many have ended.
 std::string OutcomeText(const v1::Study& study, const v1::Trial* best, const v1::Trial* failed,
-                    const std::string& target_words);
+                        const std::string& target_words);
 
 // The outcome and how to go on, each command on a line of its own however long: it is to be pasted.
 // `best`: of a study that has one. `failed`: the last that failed, where every trial did. Else

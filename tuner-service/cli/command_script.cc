@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/utf8.h"
 #include "schedulers/scheduler.h"
 #include "tuner-service/cli/commands.h"
 #include "tuner-service/cli/requests.h"

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <memory>
 
+#include "base/utf8.h"
 #include "tuner-service/cli/command_line.h"
 #include "tuner-service/cli/completion.h"
 #include "tuner-service/cli/terminal.h"

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "tuner-service/cli/text.h"
 
 namespace jizi::tuner {

@@ -8,31 +8,11 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/utf8.h"
 #include "schedulers/model/text.h"
 
 namespace jizi::tuner {
 namespace {
-
-struct CodePoint {
-  uint32_t value = 0;
-  size_t bytes = 0;  // 0: not UTF-8 here.
-};
-
-CodePoint Decode(const std::string& text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[at + i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return {first, 1};
-  const size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || at + bytes > text.size()) return {};
-  uint32_t value = first & (0xFFu >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {};
-    value = value << 6 | (byte(i) & 0x3Fu);
-  }
-  const bool overlong = (bytes == 3 && value < 0x800) || (bytes == 4 && value < 0x10000);
-  if (overlong || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) return {};
-  return {value, bytes};
-}
 
 struct Range {
   uint32_t first;
@@ -69,7 +49,7 @@ struct Cell {
 std::vector<Cell> Cells(const std::string& text) {
   std::vector<Cell> cells;
   for (size_t at = 0; at < text.size();) {
-    const CodePoint point = Decode(text, at);
+    const CodePoint point = DecodeUtf8(text, at);
     if (point.bytes == 0 || IsControl(point.value)) {
       cells.push_back({"?", 1});
       at += std::max<size_t>(1, point.bytes);
@@ -84,19 +64,10 @@ std::vector<Cell> Cells(const std::string& text) {
 
 }  // namespace
 
-size_t FirstBadUtf8(const std::string& text) {
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint point = Decode(text, at);
-    if (point.bytes == 0) return at;
-    at += point.bytes;
-  }
-  return std::string::npos;
-}
-
 std::string Printable(const std::string& text) {
   std::string shown;
   for (size_t at = 0; at < text.size();) {
-    const CodePoint point = Decode(text, at);
+    const CodePoint point = DecodeUtf8(text, at);
     const size_t bytes = std::max<size_t>(1, point.bytes);
     const bool bad = point.bytes == 0 || (IsControl(point.value) && text[at] != '\n');
     shown += bad ? "?" : text.substr(at, bytes);
@@ -167,7 +138,7 @@ std::vector<std::string> Wrapped(const std::string& line, size_t width) {
       at = end;
       continue;
     }
-    const CodePoint point = Decode(line, at);
+    const CodePoint point = DecodeUtf8(line, at);
     const size_t bytes = std::max<size_t>(1, point.bytes);
     const std::string character = line.substr(at, bytes);
     const size_t columns = Width(character);

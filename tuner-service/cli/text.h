@@ -16,9 +16,6 @@ namespace jizi::tuner {
 
 using Seconds = std::chrono::duration<double>;
 
-// npos if all of it is UTF-8, else the place of the first byte that is not.
-size_t FirstBadUtf8(const std::string& text);
-
 // The lines as they are, but control characters (other than the newline) and bad UTF-8 as `?`.
 std::string Printable(const std::string& text);
 

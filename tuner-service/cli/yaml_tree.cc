@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "base/utf8.h"
 #include "tuner-service/cli/text.h"
 
 namespace jizi::tuner {

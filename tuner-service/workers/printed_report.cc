@@ -7,12 +7,13 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
+#include "proto/client.h"
+
 namespace jizi::tuner {
 namespace {
 
 constexpr size_t kPrefixBytes = 5;  // "jizi "
-constexpr size_t kMaxMetrics = 1000;
-constexpr size_t kMaxNameBytes = 256;
 constexpr size_t kShownBytes = 80;  // Of a word that is wrong.
 
 Status Wrong(const std::string& what) {
@@ -32,24 +33,7 @@ PrintedReport Nothing(const std::string& what) {
 }
 
 std::string Shown(const std::string& word) {
-  if (word.size() <= kShownBytes) return "'" + word + "'";
-  size_t end = kShownBytes;
-  while (end > 0 && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) --end;
-  return "'" + word.substr(0, end) + "...'";
-}
-
-bool HasControl(const std::string& text) {
-  return std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7F;
-  });
-}
-
-// The wire carries nothing else. Dropping what is wrong and marking it differ in length.
-bool IsUtf8(const std::string& text) {
-  using Handler = nlohmann::json::error_handler_t;
-  const nlohmann::json value(text);
-  return value.dump(-1, ' ', false, Handler::ignore) ==
-         value.dump(-1, ' ', false, Handler::replace);
+  return "'" + Utf8Text(word, kShownBytes) + "'";
 }
 
 bool IsPlace(const std::string& name) {
@@ -64,15 +48,7 @@ Status Put(PrintedReport& report, const std::string& name, double value) {
     (name == "step" ? report.step : report.total_steps) = static_cast<int64_t>(value);
     return {};
   }
-  if (name.empty()) return Wrong("a metric's name is empty");
-  if (name.size() > kMaxNameBytes) {
-    return Wrong("the metric's name " + Shown(name) + " has " + std::to_string(name.size()) +
-                 " bytes; at most 256 fit");
-  }
-  if (HasControl(name)) {
-    return Wrong("the metric's name " + Shown(name) + " holds a control character");
-  }
-  if (!IsUtf8(name)) return Wrong("a metric's name is no UTF-8");
+  if (const std::string wrong = WrongMetricName(name); !wrong.empty()) return Wrong(wrong);
   auto& metrics = *report.measurement.mutable_metrics();
   if (metrics.size() >= kMaxMetrics && !metrics.contains(name)) {
     return Wrong("more than 1,000 metrics in one line");

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/utf8.h"
 #include "tuner-service/workers/service_calls.h"
 #include "tuner-service/workers/trial_folder.h"
 
@@ -29,13 +30,7 @@ std::string WithTail(std::string why, const std::string& error_tail) {
   const size_t end = error_tail.find_last_not_of(" \t\r\n");
   if (end != std::string::npos) {
     const size_t begin = error_tail.find_last_of("\r\n", end) + 1;  // npos + 1 is 0.
-    std::string hint = error_tail.substr(begin, end + 1 - begin);
-    if (hint.size() > kHintBytes) {
-      size_t cut = kHintBytes;
-      while (cut > 0 && (static_cast<unsigned char>(hint[cut]) & 0xC0) == 0x80) --cut;
-      hint = hint.substr(0, cut) + "...";
-    }
-    why += ": " + hint;
+    why += ": " + Utf8Text(error_tail.substr(begin, end + 1 - begin), kHintBytes);
   }
   return why + "\n" + error_tail;
 }
