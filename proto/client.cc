@@ -38,8 +38,8 @@ constexpr size_t kMaxMend = 512;
 constexpr int kMaxJsonDepth = 64;
 constexpr size_t kMaxJsonBytes = 1 << 20;
 
-Status Invalid(std::string message, ErrorDetail detail) {
-  return Error(StatusCode::kInvalidArgument, std::move(message), std::move(detail));
+Status Invalid(const std::string& message, ErrorDetail detail) {
+  return Error(StatusCode::kInvalidArgument, message, std::move(detail));
 }
 
 StatusOr<std::string> ReadToken(const std::string& path) {

@@ -10,9 +10,8 @@
 namespace jizi::tuner {
 namespace {
 
-Status Bad(const std::string& subject, std::string what, std::string mend) {
-  return Error(StatusCode::kInvalidArgument, std::move(what),
-               {"INVALID_SETTING", subject, std::move(mend)});
+Status Bad(const std::string& subject, const std::string& what, std::string mend) {
+  return Error(StatusCode::kInvalidArgument, what, {"INVALID_SETTING", subject, std::move(mend)});
 }
 
 std::string Join(const std::vector<std::string>& words) {

@@ -159,7 +159,8 @@ Hyperparameters FitHyperparameters(const GpData& data, const GpPriors& priors,
   return Unpack(best.x);
 }
 
-Posterior::Posterior(const MatrixXd& x, Hyperparameters hyper, std::vector<int> feature_of_column)
+Posterior::Posterior(const MatrixXd& x, Hyperparameters hyper,
+                     const std::vector<int>& feature_of_column)
     : hyper_(std::move(hyper)),
       signal_(std::exp(hyper_.log_signal)),
       noise_(std::exp(hyper_.log_noise)),

@@ -58,7 +58,8 @@ class Posterior {
   static constexpr double kJitter = 1e-8;  // Of s^2.
 
   Posterior() = default;
-  Posterior(const Eigen::MatrixXd& x, Hyperparameters hyper, std::vector<int> feature_of_column);
+  Posterior(const Eigen::MatrixXd& x, Hyperparameters hyper,
+            const std::vector<int>& feature_of_column);
 
   Eigen::Index rows() const { return rows_; }
   const Hyperparameters& hyper() const { return hyper_; }

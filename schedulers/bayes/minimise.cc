@@ -51,7 +51,7 @@ VectorXd Direction(const std::deque<Pair>& pairs, const VectorXd& gradient, doub
 
 }  // namespace
 
-Minimum Minimise(const Smooth& function, VectorXd start, const Box& box,
+Minimum Minimise(const Smooth& function, const VectorXd& start, const Box& box,
                  const MinimiseOptions& options) {
   VectorXd x = start.cwiseMax(box.low).cwiseMin(box.high);
   VectorXd gradient(x.size());

@@ -34,7 +34,7 @@ struct Box {
   Eigen::VectorXd high;
 };
 
-Minimum Minimise(const Smooth& function, Eigen::VectorXd start, const Box& box,
+Minimum Minimise(const Smooth& function, const Eigen::VectorXd& start, const Box& box,
                  const MinimiseOptions& options);
 
 }  // namespace jizi::tuner

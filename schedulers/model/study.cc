@@ -17,9 +17,8 @@ constexpr int kMaxLastK = 10'000;  // With a target, each measurement looks at s
 constexpr int kMaxTries = 1000;
 constexpr char kNameMend[] = "give 1 to 256 bytes of UTF-8 without control characters";
 
-Status Bad(const std::string& subject, std::string what, std::string mend) {
-  return Error(StatusCode::kInvalidArgument, std::move(what),
-               {"INVALID_STUDY", subject, std::move(mend)});
+Status Bad(const std::string& subject, const std::string& what, std::string mend) {
+  return Error(StatusCode::kInvalidArgument, what, {"INVALID_STUDY", subject, std::move(mend)});
 }
 
 // The values of the metric that count, last first, as many as `limit`.

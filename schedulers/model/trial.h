@@ -91,6 +91,9 @@ struct Attempt {
   std::string why;
   int64_t start_step = 0;  // Of the checkpoint that it started from; 0 without one.
   int rollbacks = 0;
+  // It ended well, but without a value of the study's metric: the next one does not go on from its
+  // last checkpoint, which is most often at the training's end, and would report nothing again.
+  bool next_anew = false;
   Capabilities capabilities;
   bool operator==(const Attempt&) const = default;
 };

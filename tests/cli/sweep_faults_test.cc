@@ -10,7 +10,6 @@
 namespace jizi::tuner {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct Refused {

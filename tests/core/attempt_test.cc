@@ -272,6 +272,20 @@ TEST(Contract8, AMetricThatWasNeverReportedFailsTheTrialWithTheNamesThatWere) {
             "the program ended well but never reported the metric 'val_acc'; it reported nothing");
 }
 
+// What decides is how it ended, not how a program words its own reason.
+TEST(Contract8, AProgramThatFailsInTheSameWordsGoesOnFromItsCheckpoint) {
+  StudySpec spec = SimpleSpec();
+  spec.retries.max_retries = 1;
+  Machine m(spec);
+  const LeaseRef first = m.Take("w");
+  ASSERT_TRUE(m.Run(RegisterCheckpointCommand{first, m.NextCall(first), {4, "c4", "", 5, 0}}).ok());
+  CompleteCommand failed = m.CompleteOf(first);
+  failed.outcome = FailedOutcome{"the program ended well but never reported the metric 'x'"};
+  ASSERT_TRUE(m.Call(failed).ok());
+  const SuggestReply reply = m.Suggest("w");
+  ASSERT_TRUE(std::get<std::vector<Assigned>>(reply).front().start);
+}
+
 // From a checkpoint at the training's end it would train nothing and report nothing.
 TEST(Contract8, ATrialWithoutItsMetricIsTriedAgainAnew) {
   for (const bool by_hand : {false, true}) {

@@ -329,7 +329,7 @@ TEST(Complete, LongReasonsKeepHeadAndTail) {
 TEST(RegisterCheckpoint, BadPathsDigestsAndStepsAreRefused) {
   Machine m(SimpleSpec());
   const LeaseRef lease = m.Take("w");
-  const auto code = [&](Checkpoint checkpoint) {
+  const auto code = [&](const Checkpoint& checkpoint) {
     return CodeOf(m.Run(RegisterCheckpointCommand{lease, m.NextCall(lease), checkpoint}).status());
   };
   for (const std::string path : {"", "/etc/passwd", "../other", "a/../../b", ".."}) {

@@ -29,7 +29,7 @@ class OutboxFileTest : public ::testing::Test {
   void Write(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
   std::vector<int64_t> Sequences(OutboxEnd* end = nullptr) {
     std::vector<int64_t> sequences;
-    const auto read = ForEachReport(path_, [&](v1::ReportRequest request) {
+    const auto read = ForEachReport(path_, [&](const v1::ReportRequest& request) {
       sequences.push_back(request.sequence());
       return absl::OkStatus();
     });

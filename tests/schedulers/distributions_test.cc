@@ -57,7 +57,7 @@ double NormalProbability(double x) {
 
 ParameterSpec Numeric(std::string name, decltype(NumericDomain::distribution) distribution,
                       double quantum = 0, bool integral = false) {
-  return {std::move(name), NumericDomain{std::move(distribution), quantum, integral}, {}};
+  return {std::move(name), NumericDomain{distribution, quantum, integral}, {}};
 }
 
 TEST(Distributions, Uniform) {

@@ -134,15 +134,17 @@ TEST(EventCodecTest, EventsOfTrials) {
   for (int end = 0; end <= static_cast<int>(AttemptEnd::kReleased); ++end) {
     const auto state = static_cast<TrialState>(end);
     const AttemptEnded ended =
-        Back(AttemptEnded{1, 2, static_cast<AttemptEnd>(end), "why\xff", state, 0.5});
+        Back(AttemptEnded{1, 2, static_cast<AttemptEnd>(end), "why\xff", state, 0.5, true});
     EXPECT_EQ(ended.trial, 1);
     EXPECT_EQ(ended.attempt, 2);
     EXPECT_EQ(ended.end, static_cast<AttemptEnd>(end));
     EXPECT_EQ(ended.why, "why\xff");
     EXPECT_EQ(ended.state, state);
     EXPECT_EQ(ended.objective, 0.5);
+    EXPECT_TRUE(ended.next_anew);
   }
   EXPECT_EQ(Back(AttemptEnded{}).objective, std::nullopt);
+  EXPECT_FALSE(Back(AttemptEnded{}).next_anew);
   const TrialRequeued requeued = Back(TrialRequeued{1, "why", "request"});
   EXPECT_EQ(std::tie(requeued.trial, requeued.why, requeued.request_id),
             std::make_tuple(1, "why", "request"));

@@ -17,7 +17,6 @@ using testing::CodeOf;
 using testing::Fault;
 using testing::FaultVfs;
 using testing::PlainHistory;
-using testing::StateAfter;
 
 // Two studies that take turns, in groups of different sizes; the ends of the groups.
 struct Workload {

@@ -63,8 +63,8 @@ TEST(RecordTest, WhatDoesNotFitTheStateIsNotApplied) {
   const auto fits = [&](std::vector<Event> events) {
     return CheckFits(state, {1, state.log_position + 1, state.last_event, std::move(events)}).ok();
   };
-  const auto refused = [&](Event event) {
-    const LogRecord record{1, state.log_position + 1, state.last_event, {std::move(event)}};
+  const auto refused = [&](const Event& event) {
+    const LogRecord record{1, state.log_position + 1, state.last_event, {event}};
     const Status status = CheckFits(state, record);
     EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status << " event " << event.index();
   };

@@ -14,8 +14,6 @@
 namespace jizi::tuner {
 namespace {
 
-using testing::HasSubstr;
-
 // A file stands where the trial's folder should: as no space or no right would, for everybody.
 TEST_F(WorkerTest, AFaultOfTheHostIsNoTrialsAndEndsTheWorkerOnceWhatRunsHasEnded) {
   CreateStudy(6);

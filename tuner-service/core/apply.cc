@@ -209,6 +209,7 @@ void On(StudyData& state, const AttemptEnded& event, Timestamp time) {
   attempt.end = event.end;
   attempt.ended = time;
   attempt.why = event.why;
+  attempt.next_anew = event.next_anew;
   if (event.end == AttemptEnd::kFailed) ++trial.failures;
   if (event.end == AttemptEnd::kLost) ++trial.losses;
   SetTrialState(state, trial, event.state);

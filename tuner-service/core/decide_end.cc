@@ -42,8 +42,8 @@ Verdict Judge(const StudySpec& spec, const Trial& trial) {
     last = Find(trial.measurements[i - 1], metric->name);
   }
   if (last == nullptr) {
-    return {TrialState::kFailed,
-            kNeverReported + (" '" + metric->name + "'") + NamesReported(trial)};
+    return {TrialState::kFailed, "the program ended well but never reported the metric '" +
+                                     metric->name + "'" + NamesReported(trial)};
   }
   const std::optional<double> objective = ObjectiveOf(spec, trial);
   if (!std::isfinite(*last) || !objective || !std::isfinite(*objective)) {
@@ -87,6 +87,7 @@ void EndAttempt(Draft& draft, TrialId id, AttemptEnd end, std::string why, bool 
   const Trial& trial = draft.At(id);
   why = Clip(why);
   Plan plan{TrialState::kQueued, why};
+  bool next_anew = false;
   if (const std::optional<Plan> told = AsTold(trial)) {
     plan = *told;
     if (end != AttemptEnd::kLost && end != AttemptEnd::kReleased) {
@@ -99,6 +100,7 @@ void EndAttempt(Draft& draft, TrialId id, AttemptEnd end, std::string why, bool 
     plan = {verdict.state, verdict.why.empty() ? why : verdict.why};
     if (verdict.state == TrialState::kFailed) {
       end = AttemptEnd::kFailed;
+      next_anew = true;
       plan = AfterFailure(draft.spec(), trial, verdict.why);
     }
   } else if (end == AttemptEnd::kFailed) {
@@ -110,7 +112,8 @@ void EndAttempt(Draft& draft, TrialId id, AttemptEnd end, std::string why, bool 
     plan = {TrialState::kFailed, "begun " + std::to_string(kMaxAttemptsPerTrial) +
                                      " times without an end, the last: " + why};
   }
-  AttemptEnded ended{id, trial.attempts.back().number, end, Clip(plan.why), plan.state, {}};
+  AttemptEnded ended{id,       trial.attempts.back().number, end, Clip(plan.why), plan.state, {},
+                     next_anew};
   if (plan.state == TrialState::kCompleted || plan.state == TrialState::kStopped) {
     ended.objective = ObjectiveOf(draft.spec(), trial);
     if (ended.objective && !std::isfinite(*ended.objective)) ended.objective.reset();

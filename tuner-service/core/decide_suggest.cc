@@ -215,8 +215,7 @@ Suggested Serve(Draft& draft, const SuggestCommand& command) {
     const Trial& trial = draft.At(picked[i]);
     const int attempt = static_cast<int>(trial.attempts.size()) + 1;
     recorded.assigned.emplace_back(trial.id, attempt);
-    const bool anew =
-        !trial.attempts.empty() && trial.attempts.back().why.starts_with(kNeverReported);
+    const bool anew = !trial.attempts.empty() && trial.attempts.back().next_anew;
     draft.Emit(TrialAssigned{trial.id, attempt, command.worker, command.tokens[i], command.lease,
                              anew ? trial.warm_start : StartOf(trial)});
     draft.StartLease(picked[i], command.lease);

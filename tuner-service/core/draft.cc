@@ -175,9 +175,9 @@ std::string Clip(const std::string& why) {
   return why.substr(0, head) + kCut + why.substr(tail);
 }
 
-Status Refuse(StatusCode kind, std::string code, std::string subject, std::string message,
+Status Refuse(StatusCode kind, std::string code, std::string subject, const std::string& message,
               std::string mend) {
-  return Error(kind, std::move(message), {std::move(code), std::move(subject), std::move(mend)});
+  return Error(kind, message, {std::move(code), std::move(subject), std::move(mend)});
 }
 
 std::string Named(TrialId trial) {

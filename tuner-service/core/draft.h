@@ -66,13 +66,8 @@ Directive Join(const Directive& first, const Directive& second);
 // At most kMaxWhyBytes: head and tail, for the last lines of a program's errors matter most.
 std::string Clip(const std::string& why);
 
-// How the reason of an attempt begins that ended well, but without a value of the study's metric.
-// The next attempt starts anew: from its last checkpoint, which is most often at the training's
-// end, it would report nothing again.
-inline constexpr char kNeverReported[] = "the program ended well but never reported the metric";
-
 // An error of the kind that every refusal here is.
-Status Refuse(StatusCode kind, std::string code, std::string subject, std::string message,
+Status Refuse(StatusCode kind, std::string code, std::string subject, const std::string& message,
               std::string mend);
 std::string Named(TrialId trial);  // "trial 3"
 

@@ -89,6 +89,7 @@ struct AttemptEnded {
   std::string why;
   TrialState state = TrialState::kCompleted;  // Of the trial from now on.
   std::optional<double> objective;            // Of an ended trial.
+  bool next_anew = false;                     // As in Attempt.
 };
 struct TrialRequeued {  // Failed or Paused -> Queued: a retry by hand, or a resume.
   TrialId trial = 0;

@@ -24,7 +24,7 @@ Status Overloaded() {
 // Runs the command and writes its reply, which must be a T, with `write(const T&, Response*)`.
 template <typename T, typename Command, typename Response, typename Write>
 void Run(Engine& engine, const std::string& study, StatusOr<Command> command,
-         Answer<Response> answer, Write write) {
+         const Answer<Response>& answer, Write write) {
   if (!command.ok()) return answer.End(command.status());
   engine.Execute(study, *std::move(command), [answer, write](StatusOr<Reply> reply) {
     if (!reply.ok()) return answer.End(reply.status());
@@ -39,7 +39,7 @@ void Run(Engine& engine, const std::string& study, StatusOr<Command> command,
 
 // Writes a page aside from the committer.
 template <typename Value, typename Response, typename MakePage>
-Engine::Done<Value> Paged(std::shared_ptr<Aside> aside, Answer<Response> answer,
+Engine::Done<Value> Paged(std::shared_ptr<Aside> aside, const Answer<Response>& answer,
                           MakePage make_page) {
   return
       [aside = std::move(aside), answer, make_page = std::move(make_page)](StatusOr<Value> value) {
@@ -58,7 +58,7 @@ Engine::Done<Value> Paged(std::shared_ptr<Aside> aside, Answer<Response> answer,
 }  // namespace
 
 void Handlers::CreateStudy(const v1::CreateStudyRequest& request,
-                           Answer<v1::CreateStudyResponse> answer) {
+                           const Answer<v1::CreateStudyResponse>& answer) {
   if (Status checked = CheckRequestId({"request_id"}, request.request_id()); !checked.ok()) {
     return answer.End(checked);
   }
@@ -78,7 +78,8 @@ void Handlers::CreateStudy(const v1::CreateStudyRequest& request,
                  });
 }
 
-void Handlers::GetStudy(const v1::GetStudyRequest& request, Answer<v1::GetStudyResponse> answer) {
+void Handlers::GetStudy(const v1::GetStudyRequest& request,
+                        const Answer<v1::GetStudyResponse>& answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
   engine_.Read(request.study(), [answer](StatusOr<StudyView> view) {
@@ -89,7 +90,7 @@ void Handlers::GetStudy(const v1::GetStudyRequest& request, Answer<v1::GetStudyR
 }
 
 void Handlers::ListStudies(const v1::ListStudiesRequest& request,
-                           Answer<v1::ListStudiesResponse> answer) {
+                           const Answer<v1::ListStudiesResponse>& answer) {
   engine_.List(Paged<std::vector<StudyView>>(aside_, answer,
                                              [request](const std::vector<StudyView>& studies) {
                                                return tuner::ListStudies(studies, request);
@@ -97,15 +98,15 @@ void Handlers::ListStudies(const v1::ListStudiesRequest& request,
 }
 
 void Handlers::DeleteStudy(const v1::DeleteStudyRequest& request,
-                           Answer<v1::DeleteStudyResponse> answer) {
+                           const Answer<v1::DeleteStudyResponse>& answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
   engine_.Delete(request.study(),
-                 [answer](StatusOr<DoneReply> done) { answer.End(done.status()); });
+                 [answer](const StatusOr<DoneReply>& done) { answer.End(done.status()); });
 }
 
 void Handlers::SetStudyState(const v1::SetStudyStateRequest& request,
-                             Answer<v1::SetStudyStateResponse> answer) {
+                             const Answer<v1::SetStudyStateResponse>& answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
   StatusOr<SetStateCommand> command = FromWire(request);
@@ -118,13 +119,15 @@ void Handlers::SetStudyState(const v1::SetStudyStateRequest& request,
           [&](v1::SetStudyStateResponse* response) { *response->mutable_study() = ToWire(*view); });
     });
   };
-  engine.Execute(request.study(), *command, [answer, read, aside = aside_](StatusOr<Reply> reply) {
-    if (!reply.ok()) return answer.End(reply.status());
-    if (!aside->TryPost(read)) answer.End(Overloaded());
-  });
+  engine.Execute(request.study(), *command,
+                 [answer, read, aside = aside_](const StatusOr<Reply>& reply) {
+                   if (!reply.ok()) return answer.End(reply.status());
+                   if (!aside->TryPost(read)) answer.End(Overloaded());
+                 });
 }
 
-void Handlers::Suggest(const v1::SuggestRequest& request, Answer<v1::SuggestResponse> answer) {
+void Handlers::Suggest(const v1::SuggestRequest& request,
+                       const Answer<v1::SuggestResponse>& answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
   Run<SuggestReply>(
@@ -134,7 +137,7 @@ void Handlers::Suggest(const v1::SuggestRequest& request, Answer<v1::SuggestResp
       });
 }
 
-void Handlers::Attach(const v1::AttachRequest& request, Answer<v1::AttachResponse> answer) {
+void Handlers::Attach(const v1::AttachRequest& request, const Answer<v1::AttachResponse>& answer) {
   Run<AttachReply>(
       engine_, request.lease().study(), FromWire(request), answer,
       [study = request.lease().study()](const AttachReply& reply, v1::AttachResponse* response) {
@@ -142,14 +145,14 @@ void Handlers::Attach(const v1::AttachRequest& request, Answer<v1::AttachRespons
       });
 }
 
-void Handlers::Report(const v1::ReportRequest& request, Answer<v1::ReportResponse> answer) {
+void Handlers::Report(const v1::ReportRequest& request, const Answer<v1::ReportResponse>& answer) {
   Run<ReportReply>(
       engine_, request.lease().study(), FromWire(request, Now()), answer,
       [](const ReportReply& reply, v1::ReportResponse* response) { ToWire(reply, response); });
 }
 
 void Handlers::RegisterCheckpoint(const v1::RegisterCheckpointRequest& request,
-                                  Answer<v1::RegisterCheckpointResponse> answer) {
+                                  const Answer<v1::RegisterCheckpointResponse>& answer) {
   Run<RegisterCheckpointReply>(
       engine_, request.lease().study(), FromWire(request), answer,
       [](const RegisterCheckpointReply& reply, v1::RegisterCheckpointResponse* response) {
@@ -157,19 +160,21 @@ void Handlers::RegisterCheckpoint(const v1::RegisterCheckpointRequest& request,
       });
 }
 
-void Handlers::Renew(const v1::RenewRequest& request, Answer<v1::RenewResponse> answer) {
+void Handlers::Renew(const v1::RenewRequest& request, const Answer<v1::RenewResponse>& answer) {
   const std::string study = request.leases_size() == 0 ? "" : request.leases(0).study();
   Run<RenewReply>(
       engine_, study, FromWire(request), answer,
       [](const RenewReply& reply, v1::RenewResponse* response) { ToWire(reply, response); });
 }
 
-void Handlers::Release(const v1::ReleaseRequest& request, Answer<v1::ReleaseResponse> answer) {
+void Handlers::Release(const v1::ReleaseRequest& request,
+                       const Answer<v1::ReleaseResponse>& answer) {
   Run<ReleaseReply>(engine_, request.lease().study(), FromWire(request), answer,
                     [](const ReleaseReply&, v1::ReleaseResponse*) {});
 }
 
-void Handlers::Complete(const v1::CompleteRequest& request, Answer<v1::CompleteResponse> answer) {
+void Handlers::Complete(const v1::CompleteRequest& request,
+                        const Answer<v1::CompleteResponse>& answer) {
   Run<CompleteReply>(engine_, request.lease().study(), FromWire(request, RandomTokens, Now()),
                      answer,
                      [study = request.lease().study()](const CompleteReply& reply,
@@ -178,7 +183,8 @@ void Handlers::Complete(const v1::CompleteRequest& request, Answer<v1::CompleteR
                      });
 }
 
-void Handlers::GetTrial(const v1::GetTrialRequest& request, Answer<v1::GetTrialResponse> answer) {
+void Handlers::GetTrial(const v1::GetTrialRequest& request,
+                        const Answer<v1::GetTrialResponse>& answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
   engine_.Read(request.study(), Paged<StudyView>(aside_, answer, [request](const StudyView& view) {
@@ -187,7 +193,7 @@ void Handlers::GetTrial(const v1::GetTrialRequest& request, Answer<v1::GetTrialR
 }
 
 void Handlers::ListTrials(const v1::ListTrialsRequest& request,
-                          Answer<v1::ListTrialsResponse> answer) {
+                          const Answer<v1::ListTrialsResponse>& answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
   if (!request.worker().empty()) {
@@ -202,7 +208,7 @@ void Handlers::ListTrials(const v1::ListTrialsRequest& request,
 }
 
 void Handlers::EnqueueTrial(const v1::EnqueueTrialRequest& request,
-                            Answer<v1::EnqueueTrialResponse> answer) {
+                            const Answer<v1::EnqueueTrialResponse>& answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
   Run<EnqueueReply>(engine_, request.study(), FromWire(request), answer,
@@ -212,7 +218,7 @@ void Handlers::EnqueueTrial(const v1::EnqueueTrialRequest& request,
 }
 
 void Handlers::RetryTrials(const v1::RetryTrialsRequest& request,
-                           Answer<v1::RetryTrialsResponse> answer) {
+                           const Answer<v1::RetryTrialsResponse>& answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
   Run<RetryReply>(
@@ -221,7 +227,7 @@ void Handlers::RetryTrials(const v1::RetryTrialsRequest& request,
 }
 
 void Handlers::SetAttributes(const v1::SetAttributesRequest& request,
-                             Answer<v1::SetAttributesResponse> answer) {
+                             const Answer<v1::SetAttributesResponse>& answer) {
   if (Status checked = CheckStudyName({"study"}, request.study()); !checked.ok())
     return answer.End(checked);
   Run<DoneReply>(engine_, request.study(), FromWire(request), answer,

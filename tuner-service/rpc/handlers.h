@@ -18,29 +18,34 @@ class Handlers {
   Handlers(Engine& engine, std::shared_ptr<Aside> aside)
       : engine_(engine), aside_(std::move(aside)) {}
 
-  void CreateStudy(const v1::CreateStudyRequest& request, Answer<v1::CreateStudyResponse> answer);
-  void GetStudy(const v1::GetStudyRequest& request, Answer<v1::GetStudyResponse> answer);
-  void ListStudies(const v1::ListStudiesRequest& request, Answer<v1::ListStudiesResponse> answer);
-  void DeleteStudy(const v1::DeleteStudyRequest& request, Answer<v1::DeleteStudyResponse> answer);
+  void CreateStudy(const v1::CreateStudyRequest& request,
+                   const Answer<v1::CreateStudyResponse>& answer);
+  void GetStudy(const v1::GetStudyRequest& request, const Answer<v1::GetStudyResponse>& answer);
+  void ListStudies(const v1::ListStudiesRequest& request,
+                   const Answer<v1::ListStudiesResponse>& answer);
+  void DeleteStudy(const v1::DeleteStudyRequest& request,
+                   const Answer<v1::DeleteStudyResponse>& answer);
   void SetStudyState(const v1::SetStudyStateRequest& request,
-                     Answer<v1::SetStudyStateResponse> answer);
+                     const Answer<v1::SetStudyStateResponse>& answer);
 
-  void Suggest(const v1::SuggestRequest& request, Answer<v1::SuggestResponse> answer);
-  void Attach(const v1::AttachRequest& request, Answer<v1::AttachResponse> answer);
-  void Report(const v1::ReportRequest& request, Answer<v1::ReportResponse> answer);
+  void Suggest(const v1::SuggestRequest& request, const Answer<v1::SuggestResponse>& answer);
+  void Attach(const v1::AttachRequest& request, const Answer<v1::AttachResponse>& answer);
+  void Report(const v1::ReportRequest& request, const Answer<v1::ReportResponse>& answer);
   void RegisterCheckpoint(const v1::RegisterCheckpointRequest& request,
-                          Answer<v1::RegisterCheckpointResponse> answer);
-  void Renew(const v1::RenewRequest& request, Answer<v1::RenewResponse> answer);
-  void Release(const v1::ReleaseRequest& request, Answer<v1::ReleaseResponse> answer);
-  void Complete(const v1::CompleteRequest& request, Answer<v1::CompleteResponse> answer);
+                          const Answer<v1::RegisterCheckpointResponse>& answer);
+  void Renew(const v1::RenewRequest& request, const Answer<v1::RenewResponse>& answer);
+  void Release(const v1::ReleaseRequest& request, const Answer<v1::ReleaseResponse>& answer);
+  void Complete(const v1::CompleteRequest& request, const Answer<v1::CompleteResponse>& answer);
 
-  void GetTrial(const v1::GetTrialRequest& request, Answer<v1::GetTrialResponse> answer);
-  void ListTrials(const v1::ListTrialsRequest& request, Answer<v1::ListTrialsResponse> answer);
+  void GetTrial(const v1::GetTrialRequest& request, const Answer<v1::GetTrialResponse>& answer);
+  void ListTrials(const v1::ListTrialsRequest& request,
+                  const Answer<v1::ListTrialsResponse>& answer);
   void EnqueueTrial(const v1::EnqueueTrialRequest& request,
-                    Answer<v1::EnqueueTrialResponse> answer);
-  void RetryTrials(const v1::RetryTrialsRequest& request, Answer<v1::RetryTrialsResponse> answer);
+                    const Answer<v1::EnqueueTrialResponse>& answer);
+  void RetryTrials(const v1::RetryTrialsRequest& request,
+                   const Answer<v1::RetryTrialsResponse>& answer);
   void SetAttributes(const v1::SetAttributesRequest& request,
-                     Answer<v1::SetAttributesResponse> answer);
+                     const Answer<v1::SetAttributesResponse>& answer);
 
  private:
   Engine& engine_;

@@ -175,7 +175,8 @@ class Service final : public TuneGrpcService, public v1::TuneService::CallbackSe
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* Unary(Method method, grpc::CallbackServerContext* context,
                                   const Request& request, Response* response,
-                                  void (Handlers::*handler)(const Request&, Answer<Response>)) {
+                                  void (Handlers::*handler)(const Request&,
+                                                            const Answer<Response>&)) {
     auto call = std::make_shared<UnaryCall>(
         method, context, accounts_, accounts_->logs_failures() ? StudyOf(request) : std::string());
     UnaryCall* const reactor = call.get();

@@ -151,7 +151,7 @@ StatusOr<Event> FromMessage(const stored::DirectiveDelivered& message) {
   DirectiveDelivered event;
   event.trial = message.trial();
   if (message.has_rolled_back_to()) event.rolled_back_to = message.rolled_back_to();
-  return Event(std::move(event));
+  return Event(event);
 }
 
 StatusOr<Event> FromMessage(const stored::AttemptEnded& message) {
@@ -162,6 +162,7 @@ StatusOr<Event> FromMessage(const stored::AttemptEnded& message) {
   event.why = message.why();
   event.state = TRY(FromStoredEnum(message.state(), TrialState::kFailed));
   if (message.has_objective()) event.objective = message.objective();
+  event.next_anew = message.next_anew();
   return Event(std::move(event));
 }
 

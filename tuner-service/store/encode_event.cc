@@ -198,6 +198,7 @@ struct EventWriter {
     ended->set_why(event.why);
     ended->set_state(ToStoredEnum(event.state));
     if (event.objective) ended->set_objective(*event.objective);
+    ended->set_next_anew(event.next_anew);
   }
   void operator()(const TrialRequeued& event) const {
     message->mutable_trial_requeued()->set_trial(event.trial);
