@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # make test: installs what is needed, then the stages of CI, with the seconds of each; last of all ctest on the release
 # build, whose closing line ends the output.
-#   JIZI_STAGES="asan tsan lint release" chooses stages (by default release alone: the others have not yet passed whole); JIZI_SIM_SEEDS and JIZI_KILL_ROUNDS set the length of the random ones.
+#   JIZI_STAGES="asan tsan lint release" chooses stages; JIZI_SIM_SEEDS and JIZI_KILL_ROUNDS set the length of the random ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
-stages=${JIZI_STAGES:-release}
+stages=${JIZI_STAGES:-asan tsan lint release}
 begin=$SECONDS
 exec 2>&1  # One stream, so that nothing of stderr comes after the closing line.
 
@@ -40,7 +40,7 @@ release_build() {
   cmake --build build/release -j "$jobs" -- --quiet
 }
 release_tests() {
-  JIZI_SIM_SEEDS=${JIZI_SIM_SEEDS:-10000} JIZI_KILL_ROUNDS=${JIZI_KILL_ROUNDS:-8} tests build/release
+  JIZI_SIM_SEEDS=${JIZI_SIM_SEEDS:-10000} JIZI_KILL_ROUNDS=${JIZI_KILL_ROUNDS:-20} tests build/release
 }
 
 stage packages scripts/deps.sh --torch --lint
