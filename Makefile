@@ -9,7 +9,7 @@ help:
 	@echo 'make demo       install what is needed, build, and tune a small CNN on Fashion-MNIST (12 trials, under 8 minutes)'
 	@echo 'make test       install what is needed, build, run the tests'
 	@echo 'make build      the program at $(BUILD)/jizi, the library JiziTrialHelper and the examples (from nothing about 10 minutes on 2 cores)'
-	@echo 'make bench      measure the service beside a bare gRPC echo and the disk'
+	@echo 'make bench      measure the service beside a bare gRPC echo and the disk;   make bench-bo: the Bayesian methods beside recorded peers'
 	@echo 'make lint       clang-format, clang-tidy on changed files, thread-safety analysis;   make lint-all: on every file'
 	@echo 'make fuzz       ten minutes of libFuzzer for each target;   make soak: the random tests, much longer'
 	@echo 'make clean      remove build/'
@@ -34,15 +34,17 @@ bench: build
 	@cmake --build $(BUILD) -j $(JOBS) --target service_load
 	$(BUILD)/service_load
 
-# Bayesian optimisation beside recorded peers. TABLES: folder of recorded tables (tests/bench/README.md); BBOB=1: also BBOB, which
-# needs `pip install coco-experiment`; PEERS: files of records to print beside ours.
+# Bayesian optimisation beside recorded peers. TABLES=DIR: a folder of recorded tables (tests/bench/README.md); BBOB=1: also BBOB,
+# which needs `pip install coco-experiment`; PEERS="a.jsonl b.jsonl": records to print beside ours.
 SEEDS ?= 0-19
+PLAY = $(PYTHON) tests/bench/bo_bench.py run $(BUILD)/bo_ask_tell --method $$method --name jizi-$$method --seeds $(SEEDS) --out $(BUILD)/bo/$$method.jsonl
 bench-bo: deps
+	@[ -n "$(TABLES)$(BBOB)" ] || { echo 'bench-bo: nothing to play: give TABLES=DIR, BBOB=1 or both (tests/bench/README.md)' >&2; exit 2; }
 	@cmake --preset release >/dev/null && cmake --build $(BUILD) -j $(JOBS) --target bo_ask_tell
 	@rm -rf $(BUILD)/bo
-	@for method in bayes tpe random; do for budget in $(if $(BBOB),bbob) $(if $(TABLES)$(if $(BBOB),,x),tables); do \
-	  $(PYTHON) tests/bench/bo_bench.py run $(BUILD)/bo_ask_tell --method $$method --name $$method --seeds $(SEEDS) --out $(BUILD)/bo/$$method.jsonl \
-	    $$([ $$budget = bbob ] && echo --bbob --budget 100 || echo --tables "$(TABLES)" --budget 50); done; done
+	@set -e; for method in bayes tpe random; do \
+	  [ -z "$(TABLES)" ] || $(PLAY) --tables "$(TABLES)" --budget 50; \
+	  [ -z "$(BBOB)" ] || $(PLAY) --bbob --budget 100; done
 	@$(PYTHON) tests/bench/bo_bench.py report $(BUILD)/bo/*.jsonl $(PEERS) --problems
 	@$(PYTHON) tests/bench/bo_bench.py speed $(BUILD)/bo_ask_tell
 PYTHON ?= python3

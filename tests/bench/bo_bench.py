@@ -199,7 +199,13 @@ def ranks(values):
 
 
 def report(a):
-    records = [json.loads(line) for f in a.files if Path(f).exists() for line in open(f)]
+    records = []
+    for file in a.files:
+        for number, line in enumerate(open(file), 1):
+            record = json.loads(line)
+            if "error" not in record and not {"median", "workers", "inc"} <= record.keys():
+                sys.exit(f"{file}:{number}: no record of a run (it has no median, workers or inc); leave this file out")
+            records.append(record)
     groups = defaultdict(list)
     for r in records:
         if "error" not in r:

@@ -134,14 +134,6 @@ StatusOr<ExitCode> Suggest(const QueryOptions& options, const SuggestOptions& wa
   }
 }
 
-const Status& StatusOf(const Status& status) {
-  return status;
-}
-template <typename T>
-const Status& StatusOf(const StatusOr<T>& result) {
-  return result.status();
-}
-
 // Runs `call` with the trial's next number; again when another call of the trial took it.
 // kEndedToo: also on a trial that has ended, for the service to say how (a repeated `complete`).
 enum class Of { kHeld, kEndedToo };
@@ -159,7 +151,7 @@ auto InTurn(Client& client, const QueryOptions& options, const ScriptTrial& tria
       held = HeldTrial{lease, 1, -1};
     }
     auto result = call(*held);
-    const std::string code = result.ok() ? "" : DetailOf(StatusOf(result)).code;
+    const std::string code = result.ok() ? "" : DetailOf(internal::StatusOf(result)).code;
     const bool taken = code == "STALE_SEQUENCE" || code == "SEQUENCE_REUSED";
     if (!taken || tries == kTriesForTurn) return result;
   }
