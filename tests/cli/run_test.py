@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """`jizi run` and the commands on its file, as processes (docs/contracts.md, 15, 16, 17, 25).   usage: run_test.py BUILD_DIR"""
+import pathlib
+
 from harness import *
 
 
@@ -123,7 +125,10 @@ def retry_queues_failed_trials_again(place):
     sweep = place.sweep(trials=2)
     failed = place.jizi("run", sweep, code=None)
     check(place.states() == {"failed": 2}, failed.stdout)
-    check("boom" in place.jizi("show", "sweep", "1").stdout, "the last lines of stderr are kept")
+    shown = place.jizi("show", "sweep", "1").stdout
+    check("boom" in shown, "the last lines of stderr are kept")
+    folder = pathlib.Path(shown.split("its files are in ")[1].strip())
+    check((folder / "stderr.log").read_text() == "boom\n", f"no stderr.log in {folder}")
     (place.folder / "train.sh.ok").touch()
     check("queued again: trial 1, 2" in place.jizi("retry", "sweep").stdout, "retry")
     place.jizi("run", sweep, "--resume")

@@ -3,15 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tuner-service/cli/closing.h"
 #include "tuner-service/cli/commands.h"
 #include "tuner-service/cli/requests.h"
+#include "tuner-service/cli/run_files.h"
 #include "tuner-service/cli/show.h"
 #include "tuner-service/cli/signals.h"
 #include "tuner-service/cli/terminal.h"
 #include "tuner-service/cli/text.h"
 #include "tuner-service/cli/watcher.h"
+#include "tuner-service/workers/trial_folder.h"
 
 namespace jizi::tuner {
 namespace {
@@ -79,7 +82,15 @@ Status Show(const QueryOptions& options, int64_t id) {
   const v1::Study study = TRY(GetStudy(*connection.client, options.study));
   const v1::Trial trial = TRY(WholeTrial(*connection.client, options.study, id));
   if (options.json) return Write(Json(trial) + "\n");
-  return WriteText(TrialInFull(study.spec(), trial, WallNow(), Terminal().TableWidth()));
+  TRY(WriteText(TrialInFull(study.spec(), trial, WallNow(), Terminal().TableWidth())));
+  // Where it ran on this machine; a server does not know its workers' folders.
+  const Target target = TRY(Resolved(options.target, options.study));
+  if (target.database.empty()) return absl::OkStatus();
+  const std::string folder =
+      TrialFolder(StudyFolder(TrialsRootOf(target.database), options.study), id);
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) return absl::OkStatus();
+  return WriteText("\nits files are in " + folder + "\n");
 }
 
 StatusOr<ExitCode> Best(const QueryOptions& options) {
